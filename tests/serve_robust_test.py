@@ -14,7 +14,7 @@ PLACE = Workplace()
 LINES = PLACE.sides["test"][0].read_text().splitlines()[:8]
 MODEL = ["--model", f"en-de={PLACE.model()}", "--max-length-factor", 1]
 # A text whose translation takes seconds: nothing but its end ends it.
-LONG = {"text": [" ".join(LINES)] * 200, "beam-size": 100, "max-length-factor": 30}
+LONG = {"text": [" ".join(LINES)] * 200, "beam-size": 20, "max-length-factor": 10}
 POST = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
@@ -88,7 +88,7 @@ class Overload(unittest.TestCase):
     def test_a_full_queue_is_told_and_others_take_turns(self):
         with Served(*MODEL, "--queue-tokens", 20000, "--mini-batch", 4, "--quiet") as server:
             with socket.create_connection(("127.0.0.1", server.port)) as busy:
-                body = json.dumps({"text": LINES[:1] * 900, "beam-size": 40, "max-length-factor": 4}).encode()
+                body = json.dumps({"text": LINES[:1] * 900, "beam-size": 20, "max-length-factor": 6}).encode()
                 busy.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 server.wait_for(lambda: server.metric("queue_tokens") > 1000, "a queue")
                 status, answer, headers = server.post("/translate", {"text": LINES[:1] * 900})

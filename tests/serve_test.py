@@ -130,7 +130,7 @@ class Own(OneServer):
                            ({"text": ["a", 1]}, "text: got an array"),
                            ({"text": "x", "q": "x"}, "send one"),
                            ({"text": "a\nb"}, "line end"),
-                           ({"text": "x", "beam-size": 0}, "beam-size: got 0; expected a whole number from 1 to 1000"),
+                           ({"text": "x", "beam-size": 0}, "beam-size: got 0; expected a whole number from 1 to 20"),
                            ({"text": "x", "normalize": "a"}, "normalize"),
                            ({"text": "x", "n-best": 1}, "n-best: got 1; expected true or false"),
                            ({"text": "x", "format": "pdf"}, "format"),
@@ -342,7 +342,7 @@ class OpenAi(OneServer):
         for body, says in (({"prompt": "x"}, "model is missing"), ({"model": "lm", "prompt": {}}, "prompt: got an object"),
                            ({"model": "lm", "prompt": [1, "x"]}, "expected tokens"),
                            ({"model": "lm", "prompt": [257]}, "tokens from 0 to 256"),
-                           ({"model": "lm", "max_tokens": 0}, "max_tokens: got 0"),
+                           ({"model": "lm", "max_tokens": 0}, "max_tokens: got 0; expected a whole number from 1 to 4096"),
                            ({"model": "lm", "temperature": -1}, "temperature"), ({"model": "lm", "suffix": "x"}, "suffix"),
                            ({"model": "lm", "top_p": 0}, "top_p"), ({"model": "lm", "echo": True, "logprobs": 1}, "echo")):
             error = self.wrong("/v1/completions", body, 400, says)["error"]

@@ -39,7 +39,11 @@ void Batcher::load_again() {
 }
 
 void Batcher::run() {
-  models_.set(load());
+  const Stopwatch watch;
+  ModelList list = load();
+  log::info(cat("ready: ", list.size(), list.size() == 1 ? " model" : " models", " loaded in ",
+                fixed(watch.seconds(), 1), " s"));
+  models_.set(std::move(list));
   while (!stops_) {
     if (reloads_.exchange(false)) load_again();
     drop_left();

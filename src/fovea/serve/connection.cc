@@ -68,13 +68,14 @@ class OpenExchange final : public Exchange, public std::enable_shared_from_this<
   std::atomic<bool> is_over_ = false;
 };
 
-Connection::Connection(Tcp::socket socket, const ServerOptions& options, Service& service,
+Connection::Connection(Tcp::socket socket, const ServerOptions& options, Service& service, BodyRoom& room,
                        std::function<void(const std::shared_ptr<Connection>&)> closed)
     : context_(static_cast<asio::io_context&>(socket.get_executor().context())),
       stream_(std::move(socket)),
       deadline_(context_),
       options_(options),
       service_(service),
+      room_(room),
       closed_(std::move(closed)) {}
 
 void Connection::start() {
@@ -143,6 +144,11 @@ void Connection::take_head(Failure failure) {
   const size_t limit = service_.body_limit(request_);
   if (parser_->content_length().value_or(0) > limit) return fail_to_read(http::error::body_limit);
   parser_->body_limit(limit);
+  if (!take_room(parser_->chunked() ? limit : parser_->content_length().value_or(0))) {
+    keeps_open_ = false;
+    return answer_at_once(
+        service_.refusal(request_, 503, "other requests fill the memory for bodies; ask again later"));
+  }
   if (lower(std::string(request_.header("expect"))) != "100-continue") return read_body();
   asio::async_write(stream_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")),
                     [self = shared_from_this()](Failure error, size_t) {
@@ -185,6 +191,15 @@ void Connection::fail_to_read(Failure failure) {
   }
   answer_at_once(service_.refusal(request_, status, message));
 }
+
+bool Connection::take_room(size_t bytes) {
+  if (room_.used + bytes > BodyRoom::kMost) return false;
+  room_.used += bytes;
+  taken_room_ = bytes;
+  return true;
+}
+
+void Connection::give_room_back() { room_.used -= std::exchange(taken_room_, 0); }
 
 void Connection::hand_over() {
   keeps_open_ = keeps_open_ && parser_->keep_alive();
@@ -268,6 +283,7 @@ void Connection::end(const OpenExchange& exchange) {
 }
 
 void Connection::answer_at_once(const Response& response) {
+  give_room_back();
   exchange_ = nullptr;
   has_answer_ = true;
   service_.finished(request_, response.status,
@@ -319,6 +335,7 @@ void Connection::finish_answer() {
 }
 
 void Connection::settle(int status) {
+  give_room_back();
   deadline_.cancel();
   if (!exchange_ || exchange_->is_over()) return;
   exchange_->mark_over();
@@ -348,6 +365,7 @@ void Connection::linger() {
 
 void Connection::close() {
   if (std::exchange(is_closed_, true)) return;
+  give_room_back();
   deadline_.cancel();
   Failure ignored;
   stream_.socket().close(ignored);

@@ -23,13 +23,19 @@ namespace fovea::serve {
 
 class OpenExchange;
 
+// The bytes of bodies that all connections hold now.
+struct BodyRoom {
+  static constexpr size_t kMost = size_t{256} << 20;
+  size_t used = 0;
+};
+
 // One client's connection, in the thread of the event loop. It reads a request, hands it to the service, watches for
 // the client's leaving, writes the answer, and begins again.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Tcp = boost::asio::ip::tcp;
   // `closed` is called once, when the connection has ended.
-  Connection(Tcp::socket socket, const ServerOptions& options, Service& service,
+  Connection(Tcp::socket socket, const ServerOptions& options, Service& service, BodyRoom& room,
              std::function<void(const std::shared_ptr<Connection>&)> closed);
 
   void start();
@@ -53,6 +59,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_body();
   void take_body(Failure failure);
   void fail_to_read(Failure failure);
+  bool take_room(size_t bytes);
+  void give_room_back();
   void hand_over();
   void watch_client();
   void look_at_client();
@@ -78,6 +86,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer deadline_;
   const ServerOptions& options_;
   Service& service_;
+  BodyRoom& room_;
+  size_t taken_room_ = 0;
   std::function<void(const std::shared_ptr<Connection>&)> closed_;
   std::optional<Parser> parser_;
   Request request_;  // of the last head; its body is in the exchange

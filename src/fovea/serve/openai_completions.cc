@@ -12,8 +12,6 @@
 namespace fovea::serve {
 namespace {
 
-constexpr int64_t kMostUnits = 1'000'000;
-
 using Prompts = std::vector<std::vector<int64_t>>;
 
 // The wishes of a request for all its texts.
@@ -103,9 +101,11 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   return wishes;
 }
 
-language::CompletionRequest request_of(const Fields& fields, const CompletionWishes& wishes) {
+language::CompletionRequest request_of(const Fields& fields, const CompletionWishes& wishes,
+                                       const ServeOptions& options) {
   language::CompletionRequest request;
-  request.max_units = fields.whole("max_tokens", 1, kMostUnits).value_or(16);
+  request.max_units =
+      fields.whole("max_tokens", 1, options.max_new_tokens).value_or(std::min<int64_t>(16, options.max_new_tokens));
   request.choice.temperature = fields.number("temperature", 0, 1e6).value_or(1);
   request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
   if (request.choice.top_p == 0)
@@ -114,6 +114,7 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
   if (std::ranges::find(request.stop, "") != request.stop.end())
     throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
   request.num_top = wishes.log_probs.value_or(0);
+  request.allow_unk = options.allow_unk;
   return request;
 }
 
@@ -239,8 +240,7 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
   if (job->model->translates())
     throw HttpError(400, cat("model: '", *name, "' translates; use /translate or /v1/chat/completions"), "model");
   job->wishes = wishes_of(fields, *name);
-  language::CompletionRequest request = request_of(fields, job->wishes);
-  request.allow_unk = context.options.allow_unk;
+  language::CompletionRequest request = request_of(fields, job->wishes, context.options);
   const Prompts prompts = prompts_of(fields, *job->model);
   const int64_t seed = seed_of(fields), count = job->wishes.count, total = count * std::ssize(prompts);
   if (total > context.options.max_texts)

@@ -1,6 +1,7 @@
 // Fovea's own dialect: POST /translate with `text`, and the pages that watch the server.
 #include "fovea/serve/own.h"
 
+#include <algorithm>
 #include <array>
 
 #include "fovea/analysis/alignment.h"
@@ -42,13 +43,15 @@ std::shared_ptr<const text::TermList> terms_of(const Fields& fields) {
 
 translation::EngineRequest search_of(const Fields& fields, const ServeOptions& options) {
   BeamConfig beam = options;
-  beam.beam_size = fields.whole("beam-size", 1, 1000).value_or(beam.beam_size);
+  beam.beam_size =
+      fields.whole("beam-size", 1, std::max(options.max_beam_size, options.beam_size)).value_or(beam.beam_size);
   beam.normalize = fields.number("normalize", 0, 100).value_or(beam.normalize);
   beam.length_penalty = fields.choice("length-penalty", {"power", "gnmt"}, beam.length_penalty);
   beam.n_best = fields.truth("n-best").value_or(false);
   translation::EngineRequest request = usual_search(options);
   request.beam = models::beam_options(beam);
-  request.max_length_factor = fields.number("max-length-factor", 0.1, 1000).value_or(request.max_length_factor);
+  request.max_length_factor = fields.number("max-length-factor", 0.1, std::max(10.0, options.max_length_factor))
+                                  .value_or(request.max_length_factor);
   request.allow_unk = fields.truth("allow-unk").value_or(request.allow_unk);
   request.terms = terms_of(fields);
   if (!fields.truth("alignment").value_or(false)) return request;

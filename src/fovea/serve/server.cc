@@ -32,6 +32,7 @@ struct Server::Loop : std::enable_shared_from_this<Server::Loop> {
   Tcp::acceptor acceptor{context};
   asio::steady_timer pause{context};
   asio::signal_set signals{context};
+  BodyRoom room;
   std::set<std::shared_ptr<Connection>> connections;
   bool is_stopping = false;
 };
@@ -70,10 +71,11 @@ void Server::Loop::accept() {
 
 void Server::Loop::take(Tcp::socket socket) {
   const bool is_full = std::ssize(connections) >= options.max_connections;
-  const auto connection = std::make_shared<Connection>(std::move(socket), options, service, [this](const auto& closed) {
-    connections.erase(closed);
-    if (is_stopping && connections.empty()) context.stop();
-  });
+  const auto connection =
+      std::make_shared<Connection>(std::move(socket), options, service, room, [this](const auto& closed) {
+        connections.erase(closed);
+        if (is_stopping && connections.empty()) context.stop();
+      });
   connections.insert(connection);
   if (!is_full) return connection->start();
   connection->refuse(503, cat("the server has ", options.max_connections, " open connections; try again later"));

@@ -19,6 +19,14 @@ SAME_EXPM1F = LIBC == "glibc" and tuple(map(int, LIBC_VERSION.split("."))) < (2,
 RUNS = ("post", "pre", "average", "alpha")
 EXACT_RUNS = RUNS if SAME_EXPM1F else RUNS[:3]
 
+# The other tasks, of version 0.1.0: the update at which end.yml was made, and the command that gives answer.txt.
+TASKS = {
+    "language": (24, ["score", "--train-sets", "corpus/test.src", "--level", "line"]),
+    "image": (24, ["score", "--train-sets", "tasks/images.npy", "--level", "image"]),
+    "tagging": (24, ["tag", "--input", "tasks/names.columns"]),
+    "caption": (24, ["caption", "--features", "tasks/images.npy", "--n-best", "--beam-size", "3", "--max-length", "12"]),
+}
+
 # The instruction sets of Fovea's kernels and of libtorch's that every machine has.
 PORTABLE = os.environ | {"FOVEA_CPU": "portable", "ATEN_CPU_CAPABILITY": "default"}
 BEST = {name: value for name, value in os.environ.items() if name not in ("FOVEA_CPU", "ATEN_CPU_CAPABILITY")}
@@ -93,6 +101,17 @@ class OldCheckpoints(unittest.TestCase):
                 beam = (OLD / run / "beam.txt").read_text()
                 self.assertEqual(self.translate(run, "--beam-size", 5, env=BEST).splitlines(), best_of(beam))
                 self.assertEqual(self.translate(run, "--beam-size", 1, env=BEST), (OLD / run / "greedy.txt").read_text())
+
+    def test_models_of_the_other_tasks_answer_and_resume_as_they_did(self):
+        for task, (last_update, command) in TASKS.items():
+            with self.subTest(task):
+                model = self.folder / "tasks" / task
+                answer = checked(*command, "--model", model / "run", "--cpu-threads", 1, "--quiet", cwd=self.folder, env=PORTABLE).stdout
+                self.assertEqual(answer, (OLD / "tasks" / task / "answer.txt").read_text())
+                checked("train", "-c", f"tasks/{task}.yml", "--model", model / "run", "--after-batches", last_update, cwd=self.folder, env=PORTABLE)
+                self.assert_has_lines(model / "run" / "last" / "checksums.yml", OLD / "tasks" / task / "end.yml")
+                checked("train", "-c", f"tasks/{task}.yml", "--model", model / "new", "--after-batches", 3, cwd=self.folder, env=PORTABLE)
+                self.assert_has_lines(model / "new" / "last" / "checksums.yml", OLD / "tasks" / task / "first.yml")
 
 
 if __name__ == "__main__":

@@ -26,10 +26,18 @@ struct SpecConfig {
   }
 };
 
+// "window(k)", "routed(clusters,window[,causal|random])", "rmsnorm-xavier[(head)]".
+std::string form_of(const SpecName& item) {
+  if (item.arguments.empty()) return item.name;
+  const bool optional = item.fields.empty() && item.arguments.front() == '[';
+  return optional ? cat(item.name, "[(", item.arguments.substr(1, item.arguments.size() - 2), ")]")
+                  : cat(item.name, "(", item.arguments, ")");
+}
+
 std::string names(const std::string& heading, const std::vector<SpecName>& list) {
   std::string text = heading + "\n";
   for (const SpecName& item : list) {
-    const std::string form = item.arguments.empty() ? item.name : item.name + "(" + item.arguments + ")";
+    const std::string form = form_of(item);
     text += "  " + form + std::string(form.size() < 22 ? 22 - form.size() : 1, ' ') + item.help + "\n";
   }
   return text;

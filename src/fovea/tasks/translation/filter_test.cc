@@ -227,9 +227,10 @@ TEST(FilterReport, NamesItsNumbers) {
 
   Separation by_layer = separation;
   by_layer.good_by_layer = {good, bad}, by_layer.bad_by_layer = {bad, good};
-  EXPECT_TRUE(separation_text(by_layer).ends_with("\nnull-rate by layer\n layer      good       bad       AUC\n"
-                                                  "     1   -0.2250   -0.6250    0.9375\n"
-                                                  "     2   -0.6250   -0.2250    0.0625\n"))
+  EXPECT_TRUE(
+      separation_text(by_layer).ends_with("\nnull-rate by layer\n layer      good       bad       AUC\n"
+                                          "     1   -0.2250   -0.6250    0.9375\n"
+                                          "     2   -0.6250   -0.2250    0.0625\n"))
       << separation_text(by_layer);
   EXPECT_EQ(nlohmann::json::parse(separation_json(by_layer))["layers"][1]["auc"], 1.0 / 16);
 }

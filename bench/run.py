@@ -241,6 +241,16 @@ def generation_part(given, report, _roof):
     report.table("generation", "Generating 500 bytes after 100, greedy, against eager PyTorch", rows)
 
 
+def caches_part(given, report, _roof):
+    environment = {**os.environ, "FOVEA_LIBRARY": str(given.build.resolve() / "lib" / "libfovea_python.so"),
+                   "PYTHONPATH": os.pathsep.join(sys.path[:2])}
+    command = [sys.executable, ROOT / "bench" / "caches.py", "--threads", str(given.threads), "--seconds", str(given.seconds)]
+    command += ["--quick"] if given.quick else []
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    report.table("caches", "A step of one layer over a cache, 8 heads of 64, float32: topk(32) with a copy of the keys in 8 bits, "
+                 "against the faster of SDPA and two products", [json.loads(line) for line in done.stdout.splitlines()])
+
+
 def huggingface_part(given, report, _roof):
     import huggingface
     import huggingface_attention
@@ -282,7 +292,7 @@ HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "l
 # for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
          "routing": routing_part, "distances": distances_part, "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
-         "generation": generation_part, "huggingface": huggingface_part}
+         "generation": generation_part, "caches": caches_part, "huggingface": huggingface_part}
 
 
 def line_of(error):

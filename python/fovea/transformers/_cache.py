@@ -62,6 +62,12 @@ class ScreenedLayer(DynamicLayer):
         super().__init__()
         self._least_room, self._buffers, self._copy = room, None, None
 
+    def lazy_initialization(self, key_states, value_states=None):
+        """Versions of transformers differ in the arguments."""
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.keys, self.values = (key_states.new_empty(0) for _ in "kv")
+        self.is_initialized = True
+
     def _holds(self):
         """Whether self.keys is the beginning of the buffer: cropping leaves it there, reordering makes another tensor."""
         keys, (buffer, _) = self.keys, self._buffers

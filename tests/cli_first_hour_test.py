@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a new user meets: runs that are done, stopped or named without data, and output that was stopped."""
+"""A new user meets these: runs that are done, stopped or named without data, and output that was stopped."""
 import glob
 import os
 import pathlib

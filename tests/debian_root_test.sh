@@ -23,7 +23,7 @@ package=$(ls "$dist"/fovea_*.deb)
 debootstrap --variant=minbase "$suite" "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1 ||
   skip "debootstrap cannot make a root of $suite: $(tail -1 "$work/log")"
 mount -t proc -o ro proc "$root/proc"
-inside() { chroot "$root" env -i PATH=/usr/bin:/bin HOME=/tmp "$@"; }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp "$@"; }
 
 # A newer package out of the same tree.
 dpkg-deb -R "$package" "$work/newer"

@@ -52,6 +52,6 @@ def parts(spec):
 
 @functools.lru_cache(_MOST)
 def saved(spec, kind, dropout, numbers):
-    """What forward leaves for backward in a row: how many floats and how many integers."""
+    """How many floats and how many integers forward leaves in a row for backward."""
     floats, ints = ask("saved", spec, kind, repr(dropout), ",".join(map(str, numbers))).split(_BETWEEN)
     return int(floats), int(ints)

@@ -1,4 +1,4 @@
-"""What a call must fulfil. Each message says what is wrong, what was got and what was expected, in one line."""
+"""The conditions of a call. Each message says what is wrong, what was got and what was expected, in one line."""
 import math
 
 import torch
@@ -139,7 +139,7 @@ def check_sums(grad, q, sums, count):
 
 
 def check_saved(q, grad_out, out, stats, kept, size):
-    """What backward takes: the gradient of out, and what forward left, of so many floats and integers a row."""
+    """Checks the inputs of backward: the gradient of out, and the results of forward, of so many floats and integers a row."""
     for name, x in (("grad_out", grad_out), ("out", out)):
         if x.shape != q.shape or x.dtype != q.dtype or x.device != q.device:
             fail(f"{name} is {type_name(x)} {shape(x)} on {x.device}; expected it as q, {type_name(q)} {shape(q)} on "

@@ -84,7 +84,7 @@ class Call:
         return [*self.fixed, self.q.size(0), self.q.size(2), self.k.size(2)]
 
     def check_values(self):
-        """What can be checked of real tensors only."""
+        """Checks the values, which real tensors alone have."""
         if self.alpha is not None:
             check_alpha(self.alpha, self.heads)
         elif self.parts.learned:

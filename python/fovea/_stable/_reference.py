@@ -171,7 +171,7 @@ class _Rows:
         return bool(parts.k and parts.span and self.call.by_head is not None)
 
     def added(self, piece, dtype):
-        """What is added to the scores before a selection; None if nothing is."""
+        """The sum of the terms that are added to the scores before a selection; None if nothing is."""
         call, total = self.call, None
         if call.by_head is not None and not self.ramp_is_last:
             total = self.head_scores(piece, dtype)
@@ -282,7 +282,7 @@ class _WeightedSum(torch.autograd.Function):
 
 
 def _output(piece_values):
-    # Where all pairs take part a GPU is not made to wait for the answer.
+    # If all pairs take part, a GPU is not made to wait for the answer.
     asks = piece_values.dropped is not None or piece_values.v.device.type == "cpu"
     return _WeightedSum.apply(piece_values.used, piece_values.v, asks)
 

@@ -50,7 +50,8 @@ std::string parts(const std::vector<std::string>& in) {
                  cat(span != nullptr ? span->limit : 0)});
 }
 
-// The numbers that forward leaves for backward, floats and integers per row. The question: "saved", spec, kind, dropout, numbers.
+// The numbers that forward leaves for backward, floats and integers per row. The question: "saved", spec, kind,
+// dropout, numbers.
 std::string saved(const std::vector<std::string>& in) {
   std::vector<int64_t> numbers;
   for (const std::string& number : split(in.at(4), ',')) numbers.push_back(std::stoll(number));

@@ -21,7 +21,7 @@ struct TensorView {
   std::string type = {}, device = {};  // as messages name them: "Long", "cuda:0"
 };
 
-// The vectors that tell where sequences begin and end; int64 on the CPU. Those that a call does not have are empty.
+// The vectors that tell where sequences begin and end; int64 on the CPU. A vector that a call does not have is empty.
 struct SequenceVectors {
   std::optional<TensorView> q_offsets, k_offsets;  // packed
   std::optional<TensorView> k_begins, k_tokens;    // packed, with k_lengths

@@ -15,7 +15,7 @@ int64_t help_width();
 
 // Breaks a line between words at `width`, if it is longer. Later lines begin with `indent` blanks.
 std::string wrapped(std::string_view line, int64_t width, int64_t indent);
-// The same for each line of a text that ends in a newline; later lines are indented by four blanks more than the first.
+// Wraps each line of a text that ends in a newline; later lines are indented by four blanks more than the first.
 std::string wrapped_lines(std::string_view text, int64_t width);
 
 // An option or an argument: "-m,--model TEXT", and what it is.

@@ -202,7 +202,7 @@ struct Options::State {
     return shown;
   }
 
-  // What --help leaves out; empty if nothing.
+  // Says what --help leaves out; empty if it shows everything.
   std::string rest_of_help() const {
     std::vector<std::string> choices;
     for (const auto& [choice, other] : others) choices.push_back(choice);

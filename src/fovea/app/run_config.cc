@@ -119,7 +119,7 @@ void check_existing_run(const TrainConfig& config, const std::vector<std::vector
   for (const nn::IdentityDifference& difference : nn::field_differences(saved, wanted)) {
     const auto has_name = [&](const FieldView& field) { return field.name == difference.name; };
     const auto field = std::ranges::find_if(model, has_name), usual = std::ranges::find_if(defaults, has_name);
-    // What is not given may follow from the data, and texts of free form have several spellings.
+    // A field that is not given may follow from the data, and texts of free form have several spellings.
     if (field == model.end() || usual == defaults.end() || values_of(*field) == values_of(*usual)) continue;
     if (std::holds_alternative<int64_t*>(field->value) || !field->choices.empty())
       train::refuse_other_model(difference, config.model);

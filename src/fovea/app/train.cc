@@ -11,6 +11,7 @@
 #include "fovea/app/torch.h"
 #include "fovea/app/train_command.h"
 #include "fovea/base/aside.h"
+#include "fovea/base/collective.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
@@ -23,7 +24,7 @@ namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
 
-// What --help shows: the options that most trainings give.
+// The options that --help shows: most trainings give some of them.
 const std::vector<std::string> kUsualOptions = {
     // of every task
     "task", "model", "after-batches", "after-epochs", "learn-rate", "lr-warmup", "optimizer-delay", "precision",
@@ -143,6 +144,11 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   RunOfConfig run_of_config;
   options.after_config([&](const std::string& path) { run_of_config.adopt(path, config); });
   if (!options.parse(arguments)) return;
+  // Process 0 of a team writes the log.
+  if (launched_rank() > 0) {
+    config.log.clear();
+    config.log_level = "error";
+  }
   TrainConfig default_config;
   const tasks::TrainSetup default_setup = setup_with_defaults(chosen, edition, default_config);
   const bool has_default_rate = config.learn_rate == default_config.learn_rate;
@@ -163,7 +169,8 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
     log::info(cat("[config] --defaults ", config.defaults, ": options that are not given have their earlier values"));
   check_paths_of_config(options, setup.options, setup.inputs());
   const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
-  train::run_training({.config = config, .load = setup.load, .options = run_options(fields, defaults)});
+  train::run_training(
+      {.config = config, .load = setup.load, .options = run_options(fields, defaults), .team = launched()});
 }
 
 int run_train(const std::vector<std::string>& arguments) {

@@ -52,7 +52,7 @@ struct Columns {
     return {seen, size};
   }
 
-  // The columns of spans of keys; keys that are no columns are left out.
+  // The columns of spans of keys; other keys are left out.
   Spans places(const Spans& spans) const {
     Spans all;
     int64_t first = 0;
@@ -190,7 +190,7 @@ class Divider {
     return block;
   }
 
-  // Goes on from query `first` with fewer heads at once.
+  // Divides the queries from `first` on with fewer heads at once.
   void divide_heads(const HeadRun& run, int64_t first) {
     if (run.count == 1) refuse_row(call_.budget, group_.count() * widest_);
     HeadRun left = run, right = run;

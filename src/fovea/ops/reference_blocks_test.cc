@@ -48,7 +48,7 @@ SetOfPairs pairs_by_definition(const AttentionProblem& p, const kernels::RandomS
   return all;
 }
 
-// The candidates of one block; a member's padding is no candidate.
+// The candidates of one block; without a member's padding.
 void add_pairs(const BlockView& view, SetOfPairs& all) {
   const ReferenceBlock& block = view.block;
   const at::Tensor outside = pairs_outside(view, {}), keys = key_positions(view);
@@ -68,7 +68,7 @@ void add_pairs(const BlockView& view, SetOfPairs& all) {
 
 TEST_F(ReferenceBlocks, HoldEachCandidateOnce) {
   const kernels::RandomStream random{.seed = 3};
-  for (const char* mib : {"256", "0.02", "0.004"}) {
+  for (const char* mib : {"256", "0.03", "0.007"}) {
     allow(mib);
     for (const char* spec : {"full", "window(3)", "window(3)|global(2)", "dilated(2,3)", "random(3)", "strided(4)",
                              "block(5)&random(4)", "local(4)|random(1)"}) {
@@ -89,7 +89,7 @@ TEST_F(ReferenceBlocks, HoldEachCandidateOnce) {
   }
 }
 
-// Numbers of pairs, heads included: those that blocks compute.
+// The number of pairs that blocks compute, counted for each head.
 int64_t computed_pairs(const AttentionProblem& p) {
   int64_t all = 0;
   const auto plan = reference_plan(p, {}, at::kCPU);
@@ -122,7 +122,7 @@ TEST_F(ReferenceBlocks, FitIntoTheBudget) {
 }
 
 TEST_F(ReferenceBlocks, KeepHeadsThatShareKeysApart) {
-  allow("0.03");
+  allow("0.05");
   AttentionProblem p = problem("full", AttentionKind::kSelf, {{0, 40, 0, 40}});
   p.num_heads = 7, p.keys = {.share = 3, .skipped = 1};
   const auto plan = reference_plan(p, {}, at::kCPU);
@@ -146,8 +146,8 @@ TEST_F(ReferenceBlocks, RefuseARowAboveTheBudget) {
   const AttentionProblem p = problem("full", AttentionKind::kSelf, {{0, 100000, 0, 100000}});
   EXPECT_EQ(
       refusal(p),
-      "attention: one query with 100000 keys takes 6.29 MiB in the reference; FOVEA_REFERENCE_MIB allows 0.01; set "
-      "it to at least 7");
+      "attention: one query with 100000 keys takes 12.59 MiB in the reference; FOVEA_REFERENCE_MIB allows 0.01; set "
+      "it to at least 13");
   EXPECT_EQ(refusal(problem("window(8)", AttentionKind::kSelf, {{0, 1000, 0, 1000}})), "");
   allow("much");
   EXPECT_EQ(refusal(p),

@@ -27,7 +27,8 @@ double budget_mib() {
   return *given;
 }
 
-// The greatest number of bytes that forward or backward holds at once for a pair, as measured, rounded up.
+// The greatest number of bytes that forward or backward holds at once for a pair, as measured, rounded up, and as much
+// again: allocators keep freed memory of blocks of other sizes.
 int64_t pair_bytes(const kernels::AttentionProblem& problem) {
   const int64_t number = problem.dtype == kernels::DType::kFloat64 ? 8 : 4;
   int64_t bytes = 8 * number + 2;
@@ -38,7 +39,7 @@ int64_t pair_bytes(const kernels::AttentionProblem& problem) {
   if (std::holds_alternative<Sparsemax>(problem.spec.transform)) bytes = std::max<int64_t>(bytes, 5 * number + 24);
   if (problem.offsets.any()) bytes += 8 + 4 * number;
   if (problem.dropout > 0) bytes += 24 + number;  // the hash is computed in 64 bits
-  return bytes;
+  return 2 * bytes;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace fovea::ops {
 
 struct BlockBudget {
   int64_t bytes = 0;  // of a block
-  // What a block takes for each pair of a query and a key of one head, and for each query of one head beside its pairs.
+  // Bytes of a block for each pair of a query and a key of one head, and for each query of one head beside its pairs.
   int64_t pair_bytes = 0, row_bytes = 0;
   int64_t of(int64_t heads, int64_t queries, int64_t keys) const {
     return heads * queries * (keys * pair_bytes + row_bytes);

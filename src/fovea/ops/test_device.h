@@ -1,0 +1,237 @@
+#pragma once
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+// A device for tests, in the place that PyTorch keeps for devices from outside. Its memory is that of
+// the CPU under addresses that no host code can read, and its operators are those of the CPU. Like on a GPU, operators
+// refuse a mixture of devices, and reading a result makes the host wait; unlike there, a test can forbid both waits and
+// copies. One file of a test program includes this header: it registers the device.
+namespace fovea::ops::test_device {
+
+inline const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
+
+// While one lives, whatever makes the host wait for the device, or copies between them, is an Error.
+class NoWaits {
+ public:
+  NoWaits() { ++count(); }
+  ~NoWaits() { --count(); }
+  NoWaits(const NoWaits&) = delete;
+  NoWaits& operator=(const NoWaits&) = delete;
+  static std::atomic<int>& count() {
+    static std::atomic<int> alive = 0;
+    return alive;
+  }
+};
+
+inline void refuse_wait(std::string_view name) {
+  if (NoWaits::count() > 0) throw Error(cat("test device: ", name, " waits for the device"));
+}
+
+// Addresses of the device are those of the host with a bit that makes the processor refuse them.
+inline constexpr uintptr_t kMark = uintptr_t{1} << 62;
+inline void* marked(void* p) {
+  return p == nullptr ? p : reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) | kMark);
+}
+inline void* unmarked(void* p) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~kMark); }
+
+struct Allocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    void* data = c10::GetCPUAllocator()->raw_allocate(bytes);
+    return {marked(data), data, &free_memory, kDevice};
+  }
+  static void free_memory(void* data) { c10::GetCPUAllocator()->raw_deallocate(data); }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    std::copy_n(static_cast<const char*>(unmarked(const_cast<void*>(from))), bytes, static_cast<char*>(unmarked(to)));
+  }
+};
+
+struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::PrivateUse1> {
+  c10::Device exchangeDevice(c10::Device) const override { return kDevice; }
+  c10::Device getDevice() const override { return kDevice; }
+  c10::Stream getStream(c10::Device) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
+  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+};
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+};
+
+inline bool is_ours(const at::Tensor& x) { return x.defined() && x.device().type() == kDevice.type(); }
+
+// The tensor's memory as the CPU sees it.
+inline at::Tensor on_cpu(const at::Tensor& x) {
+  if (!is_ours(x)) return x;
+  auto* storage = x.storage().unsafeGetStorageImpl();
+  char* data = static_cast<char*>(unmarked(storage->_mutable_data_ptr_no_checks().get()));
+  return at::for_blob(data + x.storage_offset() * static_cast<int64_t>(x.element_size()), x.sizes())
+      .strides(x.strides())
+      .deleter([x](void*) {})
+      .options(x.options().device(at::kCPU).requires_grad(false))
+      .make_tensor();
+}
+
+// The way back for what an operator of the CPU returned.
+inline at::Tensor on_device(const at::Tensor& x) {
+  return at::for_blob(marked(x.mutable_data_ptr()), x.sizes())
+      .strides(x.strides())
+      .deleter([x](void*) {})
+      .options(x.options().device(kDevice).requires_grad(false))
+      .target_device(kDevice)
+      .make_tensor();
+}
+
+// One call of an operator of the CPU on tensors of the device.
+class FallbackCall {
+ public:
+  explicit FallbackCall(const c10::OperatorHandle& op) : op_(op), name_(op.schema().name()) {
+    static constexpr std::string_view kWaiting[] = {"aten::nonzero",    "aten::masked_select", "aten::equal",
+                                                    "aten::is_nonzero", "aten::_unique2",      "aten::unique_dim",
+                                                    "aten::bincount",   "aten::item"};
+    if (std::ranges::find(kWaiting, name_) != std::end(kWaiting)) refuse_wait(name_);
+  }
+  void run(torch::jit::Stack* stack) {
+    const size_t count = op_.schema().arguments().size();
+    for (size_t i = 0; i < count; ++i) {
+      c10::IValue& argument = torch::jit::peek(*stack, i, count);
+      argument = to_cpu(argument);
+    }
+    if (saw_host_ && saw_device_) throw Error(cat("test device: ", name_, " got tensors of the CPU and of the device"));
+    op_.callBoxed(stack);
+    for (size_t i = 0; i < ours_.size(); ++i) {
+      if (ours_[i].sizes() != alike_[i].sizes()) take_memory(ours_[i], on_device(alike_[i]));
+    }
+    const size_t results = op_.schema().returns().size();
+    for (size_t i = 0; i < results; ++i) {
+      c10::IValue& result = torch::jit::peek(*stack, i, results);
+      result = to_device(result);
+    }
+  }
+
+ private:
+  at::Tensor seen(const at::Tensor& x) {
+    if (!x.defined()) return x;
+    if (!is_ours(x)) {
+      saw_host_ = saw_host_ || x.dim() > 0;  // operators take numbers from the CPU
+      return x;
+    }
+    saw_device_ = true;
+    // An operator may resize an output that is empty.
+    ours_.push_back(x),
+        alike_.push_back(x.numel() == 0 ? at::empty(x.sizes(), x.options().device(at::kCPU)) : on_cpu(x));
+    return alike_.back();
+  }
+  c10::IValue to_cpu(const c10::IValue& value) {
+    if (value.isTensor()) return seen(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& x : value.toTensorVector()) list.push_back(seen(x));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor>& x : value.toOptionalTensorVector())
+        list.push_back(x ? std::optional(seen(*x)) : std::nullopt);
+      return list;
+    }
+    if (value.isDevice() && value.toDevice().type() == kDevice.type()) return saw_device_ = true, c10::Device(at::kCPU);
+    return value;
+  }
+  static void take_memory(const at::Tensor& x, const at::Tensor& from) {
+    x.unsafeGetTensorImpl()->set_storage_keep_dtype(from.storage());
+    x.unsafeGetTensorImpl()->set_sizes_and_strides(from.sizes(), from.strides());
+  }
+  // An argument that is returned is the argument itself again.
+  at::Tensor given_back(const at::Tensor& x) const {
+    if (!x.defined()) return x;
+    for (size_t i = 0; i < alike_.size(); ++i) {
+      if (alike_[i].is_same(x)) return ours_[i];
+    }
+    return saw_device_ ? on_device(x) : x;
+  }
+  c10::IValue to_device(const c10::IValue& value) const {
+    if (value.isTensor()) return given_back(value.toTensor());
+    if (!value.isTensorList()) return value;
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& x : value.toTensorVector()) list.push_back(given_back(x));
+    return list;
+  }
+
+  const c10::OperatorHandle& op_;
+  std::string name_;
+  std::vector<at::Tensor> ours_, alike_;
+  bool saw_host_ = false, saw_device_ = false;
+};
+
+inline void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { FallbackCall(op).run(stack); }
+
+inline Allocator& allocator() {
+  static Allocator one;
+  return one;
+}
+
+inline at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                        std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(size, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   type.value_or(at::kFloat), format);
+}
+inline at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> type,
+                                std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(
+      size, stride, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type.value_or(at::kFloat));
+}
+inline at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  if (from.device() != to.device()) refuse_wait("a copy between devices");
+  on_cpu(to).copy_(on_cpu(from));
+  return to;
+}
+inline at::Scalar local_scalar(const at::Tensor& x) {
+  refuse_wait("item()");
+  return on_cpu(x).item();
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(empty));
+  m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  m.impl("view", TORCH_FN(at::native::view));
+  m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
+}
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+inline const bool kRegistered = [] {
+  static Hooks hooks;
+  c10::register_privateuse1_backend("testdevice");  // autograd asks for a device that has a name
+  at::RegisterPrivateUse1HooksInterface(&hooks);
+  c10::SetAllocator(c10::DeviceType::PrivateUse1, &allocator());
+  return true;
+}();
+
+}  // namespace fovea::ops::test_device

@@ -73,7 +73,7 @@ class BadInput(Refusals):
 
     def test_kernels(self):
         listed = checked("kernels").stdout.splitlines()
-        self.assertEqual(listed[-2], "reference       any problem on any device, through dense scores")
+        self.assertEqual(listed[-2], "reference       any problem on any device, in blocks of scores")
         lowered = checked("kernels", env=os.environ | {"FOVEA_CPU": "portable"}).stdout
         self.assertEqual(lowered.splitlines()[-1], "instruction set: portable")
         walked = checked("kernels", "--explain", "window(8)", "--kind", "causal", "--dtype", "float64").stdout

@@ -40,6 +40,7 @@ PAGES = {
                              awk 'NR % 4 == 1 {{print "<d>"}} {{print}}' corpus/train.$side > all.$side; done; rm -r corpus""",
     "docs/from-marian.md": "",
     # Twelve images of CIFAR-10's size.
+    "docs/gpu.md": "",
     "docs/images.md": """mkdir cifar-10-batches-bin
                          for name in data_batch_1 test_batch; do head -c 36876 /dev/zero > cifar-10-batches-bin/$name.bin; done""",
     "docs/language.md": "",

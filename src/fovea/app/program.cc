@@ -43,7 +43,8 @@ int flush_output(int code) {
 bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
 
 int tell_of_no_memory() {
-  log::error("out of memory; use a smaller model, smaller batches (--mini-batch, --mini-batch-words) or shorter input");
+  log::error("out of memory; use a smaller model, smaller batches (--mini-batch, --mini-batch-words), shorter input or, in "
+             "training, --gradient-checkpointing");
   return kUserError;
 }
 

@@ -9,7 +9,7 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr KernelTitle kReference = {"reference", "any problem on any device, through dense scores"};
+constexpr KernelTitle kReference = {"reference", "any problem on any device, in blocks of scores"};
 
 const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
   if (name == kReference.name) return nullptr;

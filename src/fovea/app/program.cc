@@ -62,11 +62,11 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
   }
   const std::string& name = arguments[0];
   if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"}, before);
-  if (name == "--help" || name == "-h" || name == "help") {
+  if (name == "--help" || name == "-h" || name == "help" || name == "--help-all") {
     print_help();
     return 0;
   }
-  if (name == "--version" || name == "version") {
+  if (name == "--version" || name == "-V" || name == "version") {
     const std::string build = build_info();
     std::cout << "fovea " << kVersion << " " << build << std::endl;
     return 0;

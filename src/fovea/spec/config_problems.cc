@@ -19,8 +19,8 @@ bool is_device(std::string_view text) {
 
 void Problems::add_unless_two_sides(std::string_view name, const std::vector<std::string>& files) {
   const size_t count = files.size();
-  add_if(count != 2,
-         cat("--", name, " has ", count, count == 1 ? " file" : " files", "; expected two, source and target"));
+  add_if(count != 2, cat("--", name, " has ", count, count == 1 ? " file" : " files",
+                         "; expected two, source and target", name == "vocabs" ? " (fovea vocab makes one)" : ""));
 }
 
 void Problems::add_range(const FieldView& field) {

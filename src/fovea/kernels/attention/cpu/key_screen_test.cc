@@ -12,6 +12,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
+#include "fovea/kernels/attention/cpu/candidates.h"
 #include "fovea/kernels/attention/cpu/rows.h"
 
 // Steps of decoding with a screen give the bits that they give without.
@@ -271,6 +272,29 @@ TEST_P(KeyScreen, ReadsCandidatesAlone) {
   step.packed = &clean;
   EXPECT_GT(poisoned, 2800);
   EXPECT_TRUE(have_same_bits(step.run(true, serial), want));
+}
+
+// Steps with a pattern need no screen: they read the pattern's keys alone, however long the cache.
+TEST_P(KeyScreen, PatternsReadTheirKeysAlone) {
+  for (const char* spec : {"window(64)", "blocks(64,3)", "window(64)+topk(8)", "dilated(16,4)"}) {
+    Step step({.spec = spec, .heads = 1, .keys = {3000}});
+    SerialExecutor serial;
+    const std::vector<float> want = step.run(false, serial);
+    const Sequence longer = {0, 1, 0, 30008};  // as far into its block as 3,000
+    EXPECT_EQ(lower(step.problem, longer, 0).pairs, lower(step.problem, step.problem.sequences[0], 0).pairs) << spec;
+    const Row row = row_of(step.problem, step.problem.sequences[0], 0);
+    int64_t read = 0;
+    for (int64_t token = 0; token < step.tokens; ++token) {
+      if (contains(step.problem.spec.pairs(), row, token)) {
+        ++read;
+        continue;
+      }
+      std::fill_n(step.key(token), 64, std::nanf(""));
+      std::fill_n(step.v.begin() + token * 64, 64, std::nanf(""));
+    }
+    EXPECT_TRUE(have_same_bits(step.run(false, serial), want)) << spec;
+    EXPECT_LE(read, 256) << spec;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, KeyScreen, testing::ValuesIn(runnable_isas()), level_title);

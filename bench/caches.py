@@ -70,7 +70,7 @@ class Steps:
         return (self.query @ self.keys.transpose(-1, -2) * WIDTH ** -0.5).softmax(-1) @ self.values
 
     def bytes_of_key(self):
-        """Of keys and values, and of the copy, for a key and a head."""
+        """Bytes of a key and its value, and of the copy, for one head."""
         return 2 * WIDTH * 4, self.copy.rows.size(3) + self.copy.steps.element_size()
 
 

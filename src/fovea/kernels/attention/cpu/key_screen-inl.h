@@ -20,7 +20,7 @@ struct Extent {
   bool finite = true;
 };
 
-// Of x, or of x less the centre; whole vectors.
+// Returns the extent of x, or of x less the centre; whole vectors.
 inline Extent extent_of(const float* x, const float* centre, int64_t padded) {
   F top = set(0), poison = set(0);
   for (int64_t i = 0; i < padded; i += kLanes) {

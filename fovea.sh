@@ -80,7 +80,12 @@ compile() {
   ln -sfn "$build/bin/fovea" fovea
 }
 
+# --mpi comes first: the library that trains in several processes needs an MPI.
 build() {
+  if [ "${1:-}" = --mpi ]; then
+    shift
+    need_packages libopenmpi-dev openmpi-bin
+  fi
   prepare
   compile "$@"
 }
@@ -245,8 +250,8 @@ Usage: ./fovea.sh VERB
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
   test [--all] [CTEST OPTIONS]     install what is missing, build, run the tests; without options, fuzz briefly too;
                                    --all: also tests of headers and of packages in empty environments, as CI does
-  build [BUILD OPTIONS]            install what is missing, build a release (options of cmake --build); ./fovea is
-                                   the program
+  build [--mpi] [BUILD OPTIONS]    install what is missing, build a release (options of cmake --build); ./fovea is
+                                   the program; --mpi: training by several processes too
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build

@@ -9,6 +9,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 
 install(TARGETS fovea RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fovea_ops fovea_program LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET fovea_mpi)
+  install(TARGETS fovea_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(fovea_mpi PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
 # libtorch stays where it was found. INSTALL_RPATH_USE_LINK_PATH would leave out a libtorch inside the clone's .venv.
 get_filename_component(torch_prefix ${Torch_DIR}/../../.. ABSOLUTE)
 set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")

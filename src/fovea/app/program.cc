@@ -10,6 +10,7 @@
 #include "fovea/app/option_help.h"
 #include "fovea/app/torch.h"
 #include "fovea/app/version.h"
+#include "fovea/base/collective.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
@@ -43,14 +44,22 @@ int flush_output(int code) {
 bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
 
 int tell_of_no_memory() {
-  log::error("out of memory; use a smaller model, smaller batches (--mini-batch, --mini-batch-words), shorter input or, in "
-             "training, --gradient-checkpointing");
+  log::error(
+      "out of memory; use a smaller model, smaller batches (--mini-batch, --mini-batch-words), shorter input or, in "
+      "training, --gradient-checkpointing");
   return kUserError;
 }
 
 int tell_of_bug(const std::string& text) {
   log::error(cat("internal: ", text.substr(0, text.find('\n'))));
   return kUserError;
+}
+
+// Each of several processes would do the same work, and write the same files.
+void require_one_process(const std::string& command) {
+  if (launched_processes() > 1 && command != "train")
+    throw UsageError(cat("fovea ", command, ": this process is one of ", launched_processes(),
+                         " that a launcher started; only fovea train works in several; start one"));
 }
 
 }  // namespace
@@ -74,6 +83,7 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
   std::vector<std::string> known;
   for (const Command& command : commands()) {
     if (command.name == name) {
+      require_one_process(name);
       before();
       return command.run({arguments.begin() + 1, arguments.end()});
     }
@@ -87,7 +97,7 @@ int guarded(const std::function<int()>& program) {
   try {
     return flush_output(program());
   } catch (const UsageError& e) {
-    log::error(e.what());
+    if (launched_rank() == 0) log::error(e.what());  // each process of a team comes here with the same words
     return kUsageError;
   } catch (const Error& e) {
     log::error(e.what());

@@ -25,6 +25,20 @@ void UpdateSums::apply() const {
   for (const Entry& entry : entries_) entry.apply(entry.sums);
 }
 
+std::vector<at::Tensor> UpdateSums::tensors() const {
+  std::vector<at::Tensor> all;
+  for (const Entry& entry : entries_) all.insert(all.end(), entry.sums.begin(), entry.sums.end());
+  return all;
+}
+
+UpdateSums UpdateSums::with(std::span<const at::Tensor> sums) const {
+  UpdateSums other = *this;
+  auto next = sums.begin();
+  for (Entry& entry : other.entries_)
+    for (at::Tensor& sum : entry.sums) sum = *next++;
+  return other;
+}
+
 void PassExtras::add_note(std::string_view name, double value) {
   Mean& mean = notes_[name];
   mean.sum += value;

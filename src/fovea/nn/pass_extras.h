@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ class UpdateSums {
   void add(const void* owner, const std::vector<at::Tensor>& sums, Apply apply);
   void add(const UpdateSums& pass);
   void apply() const;
+  // All sums, owner by owner; and the same owners with other sums.
+  std::vector<at::Tensor> tensors() const;
+  UpdateSums with(std::span<const at::Tensor> sums) const;
 
  private:
   struct Entry {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/spec/train_config.h"
 
 namespace fovea::train {
@@ -32,10 +33,12 @@ struct Run {
   std::function<std::unique_ptr<Task>(const TrainConfig& config, int64_t batches_an_update)> load;
   RunOptions options = {};
   std::function<void(const UpdateReport&)> on_update = nullptr;  // after each update
+  Collective& team = alone();                                    // the processes that train together
 };
 
 // Trains in the folder config.model, and continues from its last intact checkpoint if it has one. The run is exact: the
 // same seed gives the same files, and a run that is stopped and resumed is bit for bit the run that never stopped.
+// In a team, process 0 does all of this, and the others compute their part of every update until it ends (team.h).
 // SIGINT saves and throws Interrupted; the other signals that stop (signals.h) save and return.
 void run_training(const Run& run);
 

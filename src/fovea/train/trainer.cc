@@ -23,6 +23,7 @@
 #include "fovea/train/measure.h"
 #include "fovea/train/run_record.h"
 #include "fovea/train/schedule.h"
+#include "fovea/train/team.h"
 #include "fovea/train/tensor_groups.h"
 
 namespace fovea::train {
@@ -69,7 +70,8 @@ bool Trainer::update() {
   const Clock::time_point start = Clock::now();
   // The passes of an update are of one epoch; the last update of an epoch may have fewer.
   const int64_t passes = std::min(config_.optimizer_delay, std::ssize(items_) - state_.batch);
-  const UpdateInput input = {.first = state_.batch,
+  const UpdateInput input = {.epoch = state_.epoch,
+                             .first = state_.batch,
                              .passes = passes,
                              .update = state_.updates + 1,
                              .dropout_seed = dropout_seed(),
@@ -103,6 +105,7 @@ bool Trainer::update() {
 // checkpoint.
 UpdateResult Trainer::update_or_save(const UpdateInput& input) {
   try {
+    if (team_.size() > 1) send(team_, {TeamWork::kUpdate, input});
     return updater_.update(*task_, input);
   } catch (const Interrupted&) {
     throw;
@@ -363,9 +366,8 @@ std::unique_ptr<Trainer> trainer_of(const Run& run, const std::optional<RollBack
   }
 }
 
-}  // namespace
-
-void run_training(const Run& run) {
+// The only process, or the first of a team.
+void train_in_folder(const Run& run) {
   log_options(run.options);
   check_run_folder(run.config.model);
   if (const std::optional<std::string> reason = reason_of_finished_run(run)) return say_finished(*reason, true);
@@ -382,5 +384,32 @@ void run_training(const Run& run) {
     log::info(e.what());
   }
 }
+
+// An error of one process ends all of them, and says whose it is.
+void train_in_team(const Run& run) {
+  Collective& team = run.team;
+  try {
+    if (team.rank() > 0) {
+      work_in_team(run, team);
+      return team.finish();
+    }
+    Run shared = run;
+    shared.config = config_of_team(team, run.config);
+    log::info(cat("[run] ", team.size(), " processes, ", shared.config.optimizer_delay, " batches an update"));
+    train_in_folder(shared);
+  } catch (const Interrupted&) {
+    send(team, {});
+    team.finish();
+    throw;
+  } catch (const Error& error) {
+    throw Error(cat("process ", team.rank(), " of ", team.size(), " on ", team.host(), ": ", error.what()));
+  }
+  send(team, {});
+  team.finish();
+}
+
+}  // namespace
+
+void run_training(const Run& run) { run.team.size() > 1 ? train_in_team(run) : train_in_folder(run); }
 
 }  // namespace fovea::train

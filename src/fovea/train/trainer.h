@@ -32,6 +32,7 @@ class Trainer {
  private:
   // Beginning.
   void log_start() const;
+  void begin_team(const RunOptions& options);  // the others get the state that the run starts with
   void resume(const nn::Checkpoint& checkpoint, const RunOptions& options);
   // Logs what differs from the options of the run so far, and warns of a learning rate that jumps.
   void compare_options(const RunOptions& options, bool is_same_data) const;
@@ -84,6 +85,7 @@ class Trainer {
   };
 
   TrainConfig config_;
+  Collective& team_;
   std::function<void(const UpdateReport&)> on_update_;
   at::Device device_;
   std::unique_ptr<Task> task_;

@@ -18,6 +18,7 @@
 #include "fovea/train/pretrained.h"
 #include "fovea/train/resumption.h"
 #include "fovea/train/same_model.h"
+#include "fovea/train/team.h"
 #include "fovea/train/tensor_groups.h"
 #include "fovea/train/trainer.h"
 
@@ -45,11 +46,12 @@ std::vector<std::string> measures_for(const Task& task, const std::vector<std::s
 
 Trainer::Trainer(const Run& run, const std::optional<RollBack>& back)
     : config_(checked(run.config)),
+      team_(run.team),
       on_update_(run.on_update),
       device_(nn::parse_device(config_.devices)),
       task_(run.load(config_, config_.optimizer_delay)),
       valid_fingerprint_(task_->parts().valid_fingerprint),
-      updater_(config_, task_->module(), device_, task_->parts().rules) {
+      updater_(config_, task_->module(), device_, task_->parts().rules, team_) {
   config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
   state_.data = task_->parts().fingerprint;
   if (validates()) state_.valid_data = valid_fingerprint_;
@@ -65,11 +67,24 @@ Trainer::Trainer(const Run& run, const std::optional<RollBack>& back)
     start_epoch();
   }
   if (back) go_on_after(*back);
+  if (team_.size() > 1) begin_team(run.options);
   if (!run.options.text.empty()) write_file(folder_->path() / kRunConfigFile, run.options.text);
   run_report_.emplace(folder_->path(), config_, run.options, state_);
   first_updates_ = state_.updates;
   const Progress now = progress();
   first_share_ = now.limit > 0 ? now.done / now.limit : now.done;
+}
+
+void Trainer::begin_team(const RunOptions& options) {
+  if (!task_->carried().empty())
+    throw Error(cat("--memory-length: states of earlier segments stay in one process; got ", team_.size(),
+                    " processes; train this model in one, or without memory"));
+  if (!device_.is_cpu())
+    throw Error(cat("--devices ", config_.devices, ": several processes train on CPUs; use --devices cpu"));
+  send(team_, {TeamWork::kCompare, {}});
+  compare_team(team_, team_text(*task_, options));
+  send(team_, {TeamWork::kState, {}});
+  updater_.share_state();
 }
 
 void Trainer::log_start() const {

@@ -32,19 +32,18 @@ void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, co
 }  // namespace
 
 Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device,
-                 const nn::ParameterRules& rules)
+                 const nn::ParameterRules& rules, Collective& team)
     : config_(config),
       module_(module),
       parameters_(module, device, config.precision == "bfloat16" ? at::kBFloat16 : at::kFloat, rules),
-      optimizer_(make_optimizer(config, parameters_)) {
+      optimizer_(make_optimizer(config, parameters_)),
+      team_(team) {
   if (config.exponential_smoothing > 0) average_ = parameters_.weights().clone();
 }
 
-UpdateResult Updater::update(Task& task, const UpdateInput& input) {
-  UpdateResult result;
-  parameters_.clear_gradients();
-  nn::UpdateSums sums;
-  for (int64_t i = 0; i < input.passes; ++i) {
+std::vector<PassRecord> Updater::run_passes(Task& task, const UpdateInput& input) {
+  std::vector<PassRecord> records;
+  for (int64_t i = team_.rank(); i < input.passes; i += team_.size()) {
     const uint64_t seed = hash_combine(static_cast<uint64_t>(input.dropout_seed), static_cast<uint64_t>(i));
     nn::PassExtras extras;
     const nn::ForwardContext context{.training = true,
@@ -53,14 +52,44 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
                                      .extras = &extras};
     const BatchLoss batch = task.loss(input.first + i, context);
     (extras.loss().defined() ? batch.loss + batch.weight * extras.loss() : batch.loss).backward();
-    sums.add(extras.sums());
     parameters_.add_gradients();
-    result.cost += batch.loss.item<double>();
-    result.weight += batch.weight;
-    for (const auto& [name, value] : batch.notes) result.notes.add(name, value, batch.weight);
-    for (const auto& [name, value] : extras.notes()) result.notes.add(name, value, batch.weight);
+    PassRecord& record = records.emplace_back(
+        PassRecord{.pass = i, .cost = batch.loss.item<double>(), .weight = batch.weight, .sums = extras.sums()});
+    for (const auto& [name, value] : batch.notes) record.notes.emplace_back(name, value);
+    for (const auto& [name, value] : extras.notes()) record.notes.emplace_back(name, value);
+  }
+  return records;
+}
+
+void Updater::share(at::Tensor tensor) {
+  const at::Tensor plain = tensor.contiguous();
+  team_.broadcast({static_cast<std::byte*>(plain.mutable_data_ptr()), plain.nbytes()});
+  if (!plain.is_same(tensor)) tensor.copy_(plain);
+}
+
+void Updater::share_state() {
+  const torch::NoGradGuard no_grad;
+  share(parameters_.weights());
+  for (const auto& [name, tensor] : state_of(optimizer_, parameters_)) share(tensor);
+  if (averages()) share(average_);
+  for (const auto& [name, buffer] : nn::buffers_of(module_)) share(buffer);
+  parameters_.refresh();
+}
+
+UpdateResult Updater::update(Task& task, const UpdateInput& input) {
+  UpdateResult result;
+  parameters_.clear_gradients();
+  const std::vector<PassRecord> records = gathered(team_, run_passes(task, input));
+  nn::UpdateSums sums;
+  for (const PassRecord& record : records) {
+    sums.add(record.sums);
+    result.cost += record.cost;
+    result.weight += record.weight;
+    for (const auto& [name, value] : record.notes) result.notes.add(name, value, record.weight);
   }
   const torch::NoGradGuard no_grad;
+  at::Tensor& gradients = parameters_.gradients();
+  team_.sum({gradients.mutable_data_ptr<float>(), team_.size() > 1 ? static_cast<size_t>(gradients.numel()) : 0});
   const double per_unit = 1.0 / result.weight;
   result.gradient_norm = ops::l2_norm(parameters_.gradients()) * per_unit;
   result.made = std::isfinite(result.cost) && std::isfinite(result.gradient_norm);
@@ -72,6 +101,9 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   std::visit([&](auto& optimizer) { optimizer.step(parameters_, step); }, optimizer_);
   parameters_.clamp();
   sums.apply();
+  // A process without a pass in this update could not apply the sums.
+  if (input.passes < team_.size())
+    for (const auto& [name, buffer] : nn::buffers_of(module_)) share(buffer);
   move_average(input.update);
   is_whole_ = true;
   return result;

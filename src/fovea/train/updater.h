@@ -2,16 +2,19 @@
 #include <cstdint>
 #include <string>
 
+#include "fovea/base/collective.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/train/flat_parameters.h"
 #include "fovea/train/notes.h"
 #include "fovea/train/optimizer.h"
+#include "fovea/train/pass_records.h"
 #include "fovea/train/task.h"
 
 namespace fovea::train {
 
 struct UpdateInput {
+  int64_t epoch = 1;
   int64_t first = 0, passes = 1;  // the batches first ... first + passes - 1 of the epoch make the update
   int64_t update = 1;             // from 1
   int64_t dropout_seed = 0;       // pass i draws from (dropout_seed, i)
@@ -27,11 +30,18 @@ struct UpdateResult {
 };
 
 // The weights of a training, their optimiser and their average, and one update of them.
+//
+// In a team of processes each has all of that, with the same values. Of an update, process r computes the passes r, r +
+// size ...; the gradients are added in the order of the ranks, the rest in the order of the passes. With one pass for
+// each process the update is that of one process, bit for bit.
 class Updater {
  public:
-  // `config` and `module` must outlive the updater.
+  // `config`, `module` and `team` must outlive the updater.
   Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device,
-          const nn::ParameterRules& rules = {});
+          const nn::ParameterRules& rules = {}, Collective& team = alone());
+
+  // Gives the weights, moments and buffers of process 0 to the others of the team.
+  void share_state();
 
   // task.module() is the updater's module. Does not call task.after_update().
   UpdateResult update(Task& task, const UpdateInput& input);
@@ -52,6 +62,8 @@ class Updater {
  private:
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
+  std::vector<PassRecord> run_passes(Task& task, const UpdateInput& input);
+  void share(at::Tensor tensor);
   // Clips the gradient by --clip-norm-tensor and --clip-norm. `norm` is of the mean gradient, which is the sum of all
   // passes times `per_unit`.
   OptimizerStep clipped_step(double norm, double per_unit) const;
@@ -64,6 +76,7 @@ class Updater {
   torch::nn::Module& module_;
   FlatParameters parameters_;
   Optimizer optimizer_;
+  Collective& team_;
   at::Tensor average_;  // undefined without --exponential-smoothing
   bool is_whole_ = true;
 };

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Training by several processes, started by mpirun: pip's wheel of Open MPI in .venv, or the system's."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from fovea_program import PROGRAM, TINY, Refusals, Workplace, checked, run
+
+LIBRARY = pathlib.Path(PROGRAM).resolve().parent.parent / "lib/libfovea_mpi.so"
+MPIRUN = shutil.which("mpirun", path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "GOMP_SPINCOUNT": "5000"}
+MISSING = "" if MPIRUN and LIBRARY.exists() else f"mpirun ({MPIRUN}) or {LIBRARY.name} is missing; ./fovea.sh build --mpi"
+
+
+def setUpModule():
+    global PLACE, F
+    PLACE = Workplace()
+    F = PLACE.folder
+
+
+def several(count, *arguments):
+    return [MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(count), PROGRAM, *map(str, arguments)]
+
+
+def together(count, *arguments):
+    return subprocess.run(several(count, *arguments), capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+
+
+def weights(model):
+    return (model / "last/model.safetensors").read_bytes()
+
+
+class Launched(Refusals):
+    """What needs no MPI: the variables of a launcher alone."""
+
+    def test_other_commands_and_builds_without_mpi_refuse(self):
+        for variables in ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, {"PMI_SIZE": "4", "PMI_RANK": "0"},
+                          {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}):
+            environment = {**os.environ, **variables}
+            self.refused("translate", "--model", "x", says="one of 4 that a launcher started", code=2, env=environment)
+        # A job script on SLURM, without srun, is one process.
+        environment = {**os.environ, "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
+        self.assertNotIn("launcher", run("translate", "--model", "x", env=environment).stderr)
+        # Only the first process says what all would say.
+        environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "2"}
+        result = run("translate", "--model", "x", env=environment)
+        self.assertEqual((result.returncode, result.stderr), (2, ""))
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Team(unittest.TestCase):
+    def same(self, processes, name, *options):
+        """One process with N batches an update, and N processes with one each: the same bytes."""
+        checked(*PLACE.training(F / f"{name}-one", "--optimizer-delay", processes, "--quiet", *options))
+        result = together(processes, *PLACE.training(F / f"{name}-team", *options))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(weights(F / f"{name}-one"), weights(F / f"{name}-team"))
+        return result.stderr
+
+    def test_two_and_three_processes_are_one_bit_for_bit(self):
+        log = self.same(2, "float", "--after-batches", 12, "--transformer-dropout", 0.2, "--clip-norm", 1)
+        self.assertIn("2 processes, 2 batches an update", log)
+        self.same(3, "narrow", "--after-batches", 6, "--precision", "bfloat16", "--exponential-smoothing", "1e-3")
+
+    def test_the_last_update_of_an_epoch_may_leave_processes_without_a_batch(self):
+        self.same(3, "epochs", "--after-epochs", 2, "--mini-batch-words", 4000)
+
+    def test_sums_of_routed_heads(self):
+        text = F / "routed.txt"
+        text.write_text("the quick brown fox jumps over the lazy dog\n" * 150)
+        task = ["--task", "language", "--train-sets", text, "--vocabs", "bytes", "--dim-emb", 16, "--dec-depth", 1,
+                "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 64, "--mini-batch", 3, "--attention",
+                "routed(2,16)", "--after-epochs", 2, "--cpu-threads", 1]
+        checked("train", "--model", F / "routed-one", "--optimizer-delay", 2, "--quiet", *task)
+        result = together(2, "train", "--model", F / "routed-team", *task)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(weights(F / "routed-one"), weights(F / "routed-team"))
+
+    def test_more_batches_each_differ_in_last_places_alone(self):
+        options = ["--after-batches", 5, "--disp-freq", 1, "--transformer-dropout", 0]
+        logs = [checked(*PLACE.training(F / "four", "--optimizer-delay", 4, *options)).stderr,
+                together(2, *PLACE.training(F / "two-by-two", "--optimizer-delay", 2, *options)).stderr]
+        costs, norms = ([[float(value) for value in re.findall(pattern + r" ([\d.]+)", log)] for log in logs]
+                        for pattern in ("Cost", "gNorm"))
+        self.assertEqual(len(costs[0]), 5)
+        # The same passes in the first update. The gradients are the same four numbers added in another order, and the
+        # log prints four digits.
+        self.assertEqual((costs[0][0], norms[0][0]), (costs[1][0], norms[1][0]))
+        for first, second in zip(*costs):
+            self.assertAlmostEqual(first, second, delta=2e-4)
+
+    def test_a_run_goes_on_with_another_number_of_processes(self):
+        options = ["--after-batches", 12, "--save-freq", 6]
+        checked(*PLACE.training(F / "straight", "--optimizer-delay", 2, "--quiet", *options))
+        checked(*PLACE.training(F / "changed", "--optimizer-delay", 2, "--quiet", "--after-batches", 6))
+        result = together(2, *PLACE.training(F / "changed", *options))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("resuming after update 6", result.stderr)
+        self.assertEqual(weights(F / "straight"), weights(F / "changed"))
+
+    def test_a_run_that_is_done_and_wrong_options_end_all(self):
+        checked(*PLACE.training(F / "done", "--after-batches", 2, "--quiet"))
+        result = together(2, *PLACE.training(F / "done", "--after-batches", 2))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("nothing left to do", result.stderr)
+        result = together(2, *PLACE.training(F / "never", "--no-such-option"))
+        self.assertEqual(result.stderr.count("Error: "), 1, result.stderr)
+        result = together(2, *PLACE.training(F / "memory", "--devices", "9"))
+        self.assertIn("--devices", result.stderr)
+        self.assertNotEqual(result.returncode, 0)
+
+    def test_other_data_in_one_process_are_told(self):
+        (F / "other.src").write_text("a b c\n" * 300)
+        (F / "other.trg").write_text("d e f\n" * 300)
+        script = F / "wrapper.sh"
+        sides = " ".join(map(str, PLACE.sides["train"]))
+        script.write_text('#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then data="%s %s"; else data="%s"; fi\n'
+                          'exec %s train --model %s --train-sets $data --vocabs %s %s %s --after-batches 3\n'
+                          % (F / "other.src", F / "other.trg", sides, PROGRAM, F / "apart", PLACE.vocab, PLACE.vocab,
+                             " ".join(map(str, TINY))))
+        started = time.monotonic()
+        result = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", "sh", script], capture_output=True, text=True,
+                                env=ENVIRONMENT, timeout=300)
+        self.assertNotEqual(result.returncode, 0)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        self.assertEqual(len(errors), 1, result.stderr)
+        self.assertRegex(errors[0], r"process 1 of 2 on \S+ has 'training data: .*give all processes the same data")
+        self.assertLess(time.monotonic() - started, 120)
+
+    def long_training(self, name):
+        model = F / name
+        process = subprocess.Popen(several(2, *PLACE.training(model, "--after-batches", 100000, "--save-freq", 20)),
+                                   stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+        limit = time.monotonic() + 120
+        while not (model / "last").exists() and time.monotonic() < limit:
+            time.sleep(0.1)
+        self.assertTrue((model / "last").exists(), "no checkpoint after two minutes")
+        return model, process
+
+    def test_a_signal_to_the_launcher_saves_and_ends_all(self):
+        model, process = self.long_training("signalled")
+        process.send_signal(signal.SIGUSR1)
+        _, log = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, log)
+        self.assertRegex(log, r"Training interrupted \(via signal\) after \d+ updates")
+        done = re.search(r"after (\d+) updates", log)[1]
+        self.assertTrue((model / "checkpoints" / f"update-{int(done):08}").exists())
+
+    def test_a_process_that_is_killed_ends_all_and_the_checkpoint_is_whole(self):
+        model, process = self.long_training("killed")
+        children = subprocess.run(["pgrep", "-f", f"train --model {model}"], capture_output=True, text=True).stdout.split()
+        ours = [int(pid) for pid in children if int(pid) != process.pid]
+        os.kill(max(ours), signal.SIGKILL)
+        started = time.monotonic()
+        process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertLess(time.monotonic() - started, 30)
+        checked("info", model)
+
+
+if __name__ == "__main__":
+    unittest.main()

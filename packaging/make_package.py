@@ -197,6 +197,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=output) as folder:
         tree = pathlib.Path(folder) / f"fovea-{version}"
         checked("cmake", "--install", build, "--prefix", tree)
+        # It is of one MPI, and each cluster has its own: a build there makes it.
+        (tree / "lib" / "libfovea_mpi.so").unlink(missing_ok=True)
         add_torch(torch, tree)
         origins = add_libraries(tree, torch)
         add_notices(tree, origins, torch)

@@ -193,7 +193,7 @@ class Marian(Refusals):
 
     def test_bad_numbers(self):
         numbers = {piece: i for i, piece in enumerate(spm_pieces())}
-        for name, change, says in (("twice", {"a": 3}, "both have the number 3"), ("gap", {"a": 500}, "no piece has the number"),
+        for name, change, says in (("twice", {"a": 3}, "both have the number 3"), ("gap", {"a": 500}, "belongs to no piece"),
                                    ("text", {"a": "x"}, "'a'")):
             (F / "bad.json").write_text(json.dumps({**numbers, **change}))
             self.refused_model(HERE / "marian-post.npz", says, "--vocabs", SPM, SPM, "--vocab-ids", F / "bad.json")
@@ -316,7 +316,7 @@ class CTranslate2(Refusals):
         model = from_marian("post", F / "hostile")
         checked("convert", "--to", "ctranslate2", model, "--output", F / "whole")
         whole = (F / "whole/model.bin").read_bytes()
-        for what, data in (("cut short", whole[:100]), ("cut short", whole[:-1]), ("goes on after its end", whole + b"x"),
+        for what, data in (("cut short", whole[:100]), ("cut short", whole[:-1]), ("has bytes after its end", whole + b"x"),
                            ("is of version 5", b"\5" + whole[1:]), ("cut short", b"")):
             folder = F / "broken"
             shutil.copytree(F / "whole", folder, dirs_exist_ok=True)

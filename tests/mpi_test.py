@@ -37,7 +37,7 @@ def weights(model):
 
 
 class Launched(Refusals):
-    """What needs no MPI: the variables of a launcher alone."""
+    """The variables of a launcher, without MPI."""
 
     def test_other_commands_and_builds_without_mpi_refuse(self):
         for variables in ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, {"PMI_SIZE": "4", "PMI_RANK": "0"},
@@ -89,7 +89,7 @@ class Team(unittest.TestCase):
         costs, norms = ([[float(value) for value in re.findall(pattern + r" ([\d.]+)", log)] for log in logs]
                         for pattern in ("Cost", "gNorm"))
         self.assertEqual(len(costs[0]), 5)
-        # The same passes in the first update. The gradients are the same four numbers added in another order, and the
+        # The first update has the same passes. Its gradients are four numbers that are added in another order, and the
         # log prints four digits.
         self.assertEqual((costs[0][0], norms[0][0]), (costs[1][0], norms[1][0]))
         for first, second in zip(*costs):

@@ -15,8 +15,8 @@ struct NpzArray {
   std::string_view values() const { return std::string_view(bytes).substr(header.data_start); }
 };
 
-// All arrays of the file by their names without ".npy". Throws an Error that begins with the file's name if it is no
-// such file, is damaged (each member's CRC is checked), or holds an array that parse_npy_array() does not read.
+// All arrays of the file by their names without ".npy". Throws an Error that begins with the file's name if it is not
+// such a file, is damaged (each member's CRC is checked), or holds an array that parse_npy_array() does not read.
 std::map<std::string, NpzArray> read_npz(const std::string& path);
 
 }  // namespace fovea::data

@@ -10,7 +10,7 @@
 
 namespace fovea::train {
 
-// What a pass of an update leaves beside its gradient.
+// A pass of an update, without its gradient.
 struct PassRecord {
   int64_t pass = 0;  // of the update, from 0
   double cost = 0, weight = 0;

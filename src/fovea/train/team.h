@@ -12,7 +12,7 @@
 // every update (updater.h).
 namespace fovea::train {
 
-// What process 0 asks of all.
+// The orders of process 0 to all.
 enum class TeamWork : int64_t {
   kCompare,  // compare_team()
   kState,    // take over weights, moments and buffers

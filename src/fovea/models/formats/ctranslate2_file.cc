@@ -120,7 +120,7 @@ CTranslate2File parse_ctranslate2(std::string_view bytes, const std::string& ori
     if (!file.variables.contains(of)) reader.fail(cat("names '", name, "' after a variable '", of, "' that it lacks"));
     file.aliases[name] = of;
   }
-  if (!reader.at_end()) reader.fail("goes on after its end");
+  if (!reader.at_end()) reader.fail("has bytes after its end");
   return file;
 }
 

@@ -27,8 +27,8 @@ struct CTranslate2File {
   std::map<std::string, std::string> aliases;  // other names of variables
 };
 
-// The variables refer to `bytes`. Throws an Error that begins with `origin` for bytes that are no such file, are cut
-// short, or go on after its end.
+// The variables refer to `bytes`. Throws an Error that begins with `origin` for bytes that are not such a file, are cut
+// short, or do not end with it.
 CTranslate2File parse_ctranslate2(std::string_view bytes, const std::string& origin);
 std::string print_ctranslate2(const CTranslate2File& file);
 

@@ -16,7 +16,7 @@ struct ForeignModel {
   text::Vocab source, target;
 };
 
-// What the caller of a converter names beside the model itself.
+// Files that the caller of a converter names.
 struct ForeignFiles {
   std::string model;                // file or folder
   std::vector<std::string> vocabs;  // SentencePiece models of the source and the target; may be empty where the folder

@@ -5,7 +5,7 @@
 
 #include "fovea/models/formats/foreign_model.h"
 
-// What a folder of MarianMTModel holds beside the layers.
+// The files of a folder of MarianMTModel, and the tensors that are not of its layers.
 namespace fovea::models {
 
 // Throws an Error that names the option whose value MarianMTModel does not have.

@@ -30,7 +30,7 @@ class PieceList {
   }
   std::vector<std::string> whole() && {
     for (size_t id = 0; id < pieces_.size(); ++id)
-      if (pieces_[id].empty()) throw Error(cat(path_, ": no piece has the number ", id));
+      if (pieces_[id].empty()) throw Error(cat(path_, ": the number ", id, " belongs to no piece"));
     if (pieces_.empty()) throw Error(cat(path_, ": holds no piece"));
     return std::move(pieces_);
   }

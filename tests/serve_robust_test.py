@@ -64,6 +64,11 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.status(POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n", *chunks, b"0\r\n\r\n"), 200)
         self.assertEqual(self.status(POST + b"Expect: 100-continue\r\n" + head[len(POST):], body), 100)
 
+    def test_heads_alone(self):
+        answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK"), answer)
+        self.assertTrue(answer.endswith(b"\r\n\r\n"), answer)
+
     def test_requests_behind_one_another(self):
         request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
         answer = self.server.raw(request * 3 + b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
@@ -85,6 +90,12 @@ class BadInput(unittest.TestCase):
 
 
 class Overload(unittest.TestCase):
+    def test_a_request_without_end_is_refused(self):
+        with Served(*MODEL, "--read-timeout", 0.3, "--quiet") as server:
+            for part in (b"GET / HTTP/1.1\r\nX: y\r\n", POST + b"Content-Length: 10\r\n\r\n{",
+                         POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n"):
+                self.assertTrue(server.raw(part).startswith(b"HTTP/1.1 408"), part)
+
     def test_a_full_queue_is_told_and_others_take_turns(self):
         with Served(*MODEL, "--queue-tokens", 20000, "--mini-batch", 4, "--quiet") as server:
             with socket.create_connection(("127.0.0.1", server.port)) as busy:
@@ -115,7 +126,7 @@ class Overload(unittest.TestCase):
 class Signals(unittest.TestCase):
     def test_sigterm_finishes_what_is_there(self):
         with Served(*MODEL, "--quiet") as server:
-            body = json.dumps({"text": LINES * 8, "beam-size": 20}).encode()
+            body = json.dumps({"text": LINES * 32, "beam-size": 20}).encode()
             with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as client:
                 client.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 server.wait_for(lambda: server.metric("running") > 0, "work")
@@ -124,7 +135,7 @@ class Signals(unittest.TestCase):
                 while data := client.recv(1 << 16):
                     answer += data
             self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK"), answer[:60])
-            self.assertEqual(len(json.loads(answer.split(b"\r\n\r\n", 1)[1])["translations"]), 64)
+            self.assertEqual(len(json.loads(answer.split(b"\r\n\r\n", 1)[1])["translations"]), 256)
             self.assertEqual(server.process.wait(PATIENCE), 0)
 
     def test_a_second_one_ends_at_once(self):

@@ -61,9 +61,9 @@ Routes::Routes(const ServeOptions& options, const ApiKeys& keys)
 }
 
 const Route* Routes::route_of(const Request& request) const {
-  const auto found = std::ranges::find_if(routes_, [&](const Route& route) {
-    return route.method == request.method && has_pattern(request.path, route.path);
-  });
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const auto found = std::ranges::find_if(
+      routes_, [&](const Route& route) { return route.method == method && has_pattern(request.path, route.path); });
   return found == routes_.end() ? nullptr : &*found;
 }
 

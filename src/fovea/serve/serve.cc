@@ -17,6 +17,7 @@ ServerOptions server_options(const ServeOptions& options) {
   server.host = options.host;
   server.port = options.port;
   server.timeout = options.timeout;
+  server.read_timeout = options.read_timeout;
   server.max_connections = options.max_connections;
   return server;
 }

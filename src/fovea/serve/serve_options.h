@@ -19,7 +19,7 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
   int64_t queue_tokens = 50'000, mini_batch = 64, mini_batch_words = 2048;
   int64_t max_length = 1000, max_texts = 1000, max_body = 2 << 20, max_connections = 1000;
   int64_t alternatives_limit = 10, max_glossaries = 100, max_beam_size = 20, max_new_tokens = 4096;
-  double timeout = 60, max_length_factor = 3;
+  double timeout = 60, read_timeout = 20, max_length_factor = 3;
   bool log_texts = false;
 
   static constexpr auto fields() {
@@ -37,6 +37,8 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         field("allow-origin", &C::allow_origin,
               "web pages of this origin may use the server (https://example.org; *: all); none by default"),
         number("timeout", &C::timeout, "seconds from a request to its answer, at most; then it gets 504", 0.1, 86400),
+        number("read-timeout", &C::read_timeout, "seconds for a client to send a request's head, and again its body",
+               0.1, 3600),
         number("queue-tokens", &C::queue_tokens, "source tokens that may wait; further requests get 503", 1, 1e9),
         number("max-texts", &C::max_texts, "texts in a request, at most", 1, 1e6),
         number("max-body", &C::max_body, "bytes of a request's body, at most", 1, 1 << 30),

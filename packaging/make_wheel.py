@@ -95,9 +95,10 @@ def test(wheel, work, torch):
     checked(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *(["--no-deps"] if torch is None else []), wheel)
     version = checked(python, "-c", "import torch; print(torch.__version__)").strip()
     say(f"testing beside torch {version}")
-    tests = folder / "tests"  # away from the clone, whose package they would take
-    shutil.copytree(SOURCE / "python" / "tests", tests, ignore=shutil.ignore_patterns("__pycache__", "test_docs.py",
-                                                                                   "*_docs.py", "*_table.py"))
+    # Tests and the pages that they read, away from the clone, whose package they would take.
+    tests = folder / "copy" / "python" / "tests"
+    shutil.copytree(SOURCE / "python" / "tests", tests, ignore=shutil.ignore_patterns("__pycache__", "*_table.py"))
+    shutil.copytree(SOURCE / "docs", folder / "copy" / "docs")
     command = [str(python), str(tests / "run.py"), str(tests)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder) as run:
         lines = []

@@ -80,26 +80,4 @@ kernels::GivenLists lists_of(const at::Tensor& lists) {
   return {lists.const_data_ptr<int32_t>(), lists.size(1) * lists.size(2), lists.size(1) > 1 ? lists.size(2) : 0};
 }
 
-at::Tensor unlisted_pairs(const at::Tensor& lists, const AttentionProblem& problem, const PaddedSequences& sequences) {
-  const int64_t heads = problem.given.by_key_head ? problem.num_heads : 1, block = problem.given.block;
-  const int64_t groups = std::ssize(sequences.members);
-  at::Tensor mask = at::empty({groups, heads, sequences.queries, sequences.keys}, at::kBool).fill_(true);
-  bool* data = mask.mutable_data_ptr<bool>();
-  const kernels::GivenLists from = lists_of(lists);
-  for (int64_t g = 0; g < groups; ++g) {
-    const Sequence& s = sequences.members[static_cast<size_t>(g)];
-    for (int64_t h = 0; h < heads; ++h) {
-      const int64_t key_head = problem.given.by_key_head ? problem.key_head(h) : 0;
-      for (int64_t i = 0; i < s.q_length; ++i) {
-        const int32_t* list = from.data + (s.q_begin + i) * from.token_stride + key_head * from.head_stride;
-        bool* row = data + ((g * heads + h) * sequences.queries + i) * sequences.keys;
-        for (int64_t e = 0; e < problem.given.count && list[e] >= 0; ++e) {
-          std::fill(row + list[e] * block, row + std::min((list[e] + 1) * block, s.k_length), false);
-        }
-      }
-    }
-  }
-  return mask;
-}
-
 }  // namespace fovea::ops

@@ -26,12 +26,4 @@ kernels::GivenPairs given_pairs(const CoreTensors& x, const PairLists& pairs);
 at::Tensor given_lists(const at::Tensor& given, const kernels::AttentionProblem& problem, bool packed);
 kernels::GivenLists lists_of(const at::Tensor& lists);
 
-// True for the pairs that no list names, [G, 1 or H, N_q, N_k] on the CPU, of sequences padded to N_q and N_k.
-struct PaddedSequences {
-  const std::vector<kernels::Sequence>& members;
-  int64_t queries = 0, keys = 0;
-};
-at::Tensor unlisted_pairs(const at::Tensor& lists, const kernels::AttentionProblem& problem,
-                          const PaddedSequences& sequences);
-
 }  // namespace fovea::ops

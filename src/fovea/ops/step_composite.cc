@@ -7,25 +7,12 @@
 
 #include <cmath>
 
-#include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
+#include "fovea/ops/counter_hash.h"
 #include "fovea/ops/head_norm.h"
 
 namespace fovea::ops::composite {
 namespace {
-
-// hash32 of base/rng.h in 64-bit lanes, whose products keep the low 32 bits right.
-at::Tensor hash32_of(const at::Tensor& counter, uint32_t key) {
-  constexpr int64_t kLow = 0xffffffff;
-  const auto round = [](const at::Tensor& x, int shift, int64_t factor) {
-    return x.bitwise_xor(x.__rshift__(shift)).mul(factor).bitwise_and(kLow);
-  };
-  at::Tensor x = counter.bitwise_xor(int64_t{key});
-  x = round(round(x, 16, kHash32First), 15, kHash32Second);
-  x = x.bitwise_xor(x.__rshift__(16).bitwise_xor(int64_t{key * kHash32Key}));
-  x = round(round(x, 16, kHash32First), 15, kHash32Second);
-  return x.bitwise_xor(x.__rshift__(16));
-}
 
 struct Dropout : torch::autograd::Function<Dropout> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, double rate, int64_t seed) {
@@ -87,7 +74,8 @@ at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options) {
   for (int64_t first = 0; first < x.numel(); first += kBlock) {
     const int64_t count = std::min(kBlock, x.numel() - first);
     const at::Tensor index = at::arange(count, x.options().dtype(at::kLong).requires_grad(false));
-    kept.push_back(hash32_of(index, kernels::element_dropout_key(options.seed, first)).ge(int64_t{threshold}));
+    const at::Tensor key = at::full({1}, int64_t{kernels::element_dropout_key(options.seed, first)}, index.options());
+    kept.push_back(hash32_of(key, index).ge(int64_t{threshold}));
   }
   if (kept.empty()) return x.clone();
   return x * (kept.size() == 1 ? kept[0] : at::cat(kept)).view(x.sizes());

@@ -99,6 +99,7 @@ def test(wheel, work, torch):
     tests = folder / "copy" / "python" / "tests"
     shutil.copytree(SOURCE / "python" / "tests", tests, ignore=shutil.ignore_patterns("__pycache__", "*_table.py"))
     shutil.copytree(SOURCE / "docs", folder / "copy" / "docs")
+    shutil.copy(SOURCE / "README.md", folder / "copy")
     command = [str(python), str(tests / "run.py"), str(tests)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder) as run:
         lines = []

@@ -36,8 +36,7 @@ PAGES = {
     "docs/clauses.md": "",
     "docs/data.md": """printf 'a b c d\\ne f g h\\n' > test.de
                        for text in test.out full.out topk.out test.tok.de test.tok.out; do cp test.de $text; done""",
-    "docs/documents.md": f"""{CORPUS}; for side in en de; do
-                             awk 'NR % 4 == 1 {{print "<d>"}} {{print}}' corpus/train.$side > all.$side; done; rm -r corpus""",
+    "docs/documents.md": "",
     "docs/from-marian.md": "",
     # Twelve images of CIFAR-10's size.
     "docs/gpu.md": "",

@@ -84,7 +84,8 @@ class Alone(unittest.TestCase):
         self.assert_same("info", "nowhere", code=1)
 
     def test_the_rest_needs_the_library(self):
-        for arguments in (["--version"], ["translate", "--model", "nowhere", "--quiet"], ["embed"], ["convert"],
+        for arguments in (["--version"], ["translate", "--model", "nowhere", "--quiet"], ["embed"],
+                          ["convert", "--from", "bert", "nowhere", "--output", "never"],
                           ["average"], ["clauses", "--tagger", "nowhere"],
                           ["evaluate", "--reference", "a", "--metrics", "bertscore"]):
             shown = started(*arguments, program=self.program, cwd=self.folder)

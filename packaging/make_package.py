@@ -5,6 +5,8 @@ Installs the release in BUILD into a tree of its own, adds libtorch and every li
 writes OUTPUT/fovea-VERSION-linux-x86_64.tar.xz and OUTPUT/fovea_VERSION_amd64.deb. Prints their paths. With --fast
 they are larger.
 """
+import email.utils
+import gzip
 import os
 import pathlib
 import re
@@ -138,10 +140,25 @@ def make_tarball(tree, output, level):
     return path
 
 
+# No one maintains the package yet: the address leads nowhere.
+MAINTAINER = "Fovea <fovea@localhost>"
+# libtorch and its libraries come along, as they are, so that one package serves every release.
+OVERRIDES = """fovea: bogus-mail-host
+fovea: embedded-library
+fovea: library-not-linked-against-libc
+fovea: shared-library-lacks-prerequisites
+fovea: unstripped-binary-or-object
+"""
+CHANGES = """fovea ({version}) unstable; urgency=medium
+
+  * CHANGELOG.md says what is new.
+
+ -- {maintainer}  {date}
+"""
 CONTROL = """Package: fovea
 Version: {version}
 Architecture: amd64
-Maintainer: Fovea <fovea@localhost>
+Maintainer: {maintainer}
 Installed-Size: {size}
 Depends: libc6 (>= {libc}), libstdc++6 (>= 12), libgcc-s1
 Section: science
@@ -176,14 +193,24 @@ def make_debian(tree, output, version, level):
         documents = share / "doc" / "fovea"
         notices = (documents / "THIRD-PARTY.md").read_text()
         (documents / "copyright").write_text("The licence of Fovea is not named yet.\n\n" + notices)
+        date = email.utils.formatdate((SOURCE / "CHANGELOG.md").stat().st_mtime)
+        changes = CHANGES.format(version=version, maintainer=MAINTAINER, date=date)
+        (documents / "changelog.gz").write_bytes(gzip.compress(changes.encode(), mtime=0))
+        overrides = share / "lintian" / "overrides" / "fovea"
+        overrides.parent.mkdir(parents=True)
+        overrides.write_text(OVERRIDES)
+        for file in [*(home / "lib").glob("*.so*"), *documents.rglob("*")]:
+            if file.is_file() and not file.is_symlink():
+                file.chmod(0o644)
         (root / "usr" / "bin").mkdir()
         (root / "usr" / "bin" / "fovea").symlink_to("../lib/fovea/bin/fovea")
         size = sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024
         (root / "DEBIAN").mkdir()
-        (root / "DEBIAN" / "control").write_text(CONTROL.format(version=version, size=size, libc=least_glibc(tree)))
+        (root / "DEBIAN" / "control").write_text(CONTROL.format(
+            version=version, maintainer=MAINTAINER, size=size, libc=least_glibc(tree)))
         path = output / f"fovea_{version}_amd64.deb"
         aside = path.with_name(path.name + ".tmp")
-        checked("dpkg-deb", "--root-owner-group", "-Zzstd", f"-z{level}", "--build", root, aside)
+        checked("dpkg-deb", "--root-owner-group", "-Zxz", f"-z{level}", "--build", root, aside)
         aside.rename(path)
         return path
 
@@ -206,7 +233,7 @@ def main():
         set_search_paths(tree)
         write_shell_files(tree / "bin" / "fovea", tree / "share", version)
         print(make_tarball(tree, output, 0 if is_fast else 4), flush=True)
-        print(make_debian(tree, output, version, 1 if is_fast else 10))
+        print(make_debian(tree, output, version, 0 if is_fast else 4))
 
 
 if __name__ == "__main__":

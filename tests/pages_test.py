@@ -38,8 +38,8 @@ PAGES = {
                        for text in test.out full.out topk.out test.tok.de test.tok.out; do cp test.de $text; done""",
     "docs/documents.md": "",
     "docs/from-marian.md": "",
-    # Twelve images of CIFAR-10's size.
     "docs/gpu.md": "",
+    # Twelve images of CIFAR-10's size.
     "docs/images.md": """mkdir cifar-10-batches-bin
                          for name in data_batch_1 test_batch; do head -c 36876 /dev/zero > cifar-10-batches-bin/$name.bin; done""",
     "docs/language.md": "",
@@ -52,12 +52,14 @@ PAGES = {
 # Pages without commands that run here and soon, and why.
 NOT_RUN = {
     "docs/bert.md": "needs the weights of BERT",
+    "docs/convert.md": "needs models of other systems; cli_convert_test.py has small ones",
     "docs/design.md": "shows no commands",
     "docs/huggingface.md": "python/tests/test_transformers_docs.py runs it",
     "docs/install.md": "builds and installs",
     "docs/python.md": "python/tests/test_docs.py runs it",
     "docs/recipes.md": "needs published corpora",
     "docs/results.md": "needs corpora and hours",
+    "docs/scale.md": "needs a launcher of several processes; mpi_test.py starts them",
     "docs/serve.md": "a server runs until it is stopped; serve_test.py has its requests",
     "docs/speed.md": "what it shows depends on the processor",
 }

@@ -171,10 +171,15 @@ void check_spoilt_head(const Spoilt& x, size_t index, int64_t h) {
       if (!touched) {
         if (x.after.out.bits(s.q_begin + i, h, e) == x.before.out.bits(s.q_begin + i, h, e)) continue;
         // A head with a number that is not finite is computed without tiles: sums that differ by 2^-16 of their terms,
-        // then round to 8 bits.
+        // then round to 8 bits. Its keys are not screened either: in float32 the threshold of entmax is found from sums
+        // over other lists, with keys of weight zero between the others, and differs in its last places.
+        const bool is_narrow = x.problem.dtype == DType::kBFloat16;
         const double before = x.before.out.get(s.q_begin + i, h, e);
-        const double bound = 0x1p-7 * std::abs(before) + 0x1p-13 * greatest_of_row(right, i * x.problem.head_dim, x);
-        EXPECT_EQ(x.problem.dtype, DType::kBFloat16) << "row " << i << ", " << x.what;
+        const double terms = greatest_of_row(right, i * x.problem.head_dim, x);
+        const double bound =
+            (is_narrow ? 0x1p-7 : 0x1p-20) * std::abs(before) + (is_narrow ? 0x1p-13 : 0x1p-20) * terms;
+        EXPECT_TRUE(is_narrow || print(x.problem.spec).find("entmax") != std::string::npos)
+            << "row " << i << ", " << x.what;
         EXPECT_NEAR(x.after.out.get(s.q_begin + i, h, e), before, bound) << "row " << i << ", " << x.what;
       } else if (!std::isfinite(expected) && is_decided(right, s, i, x.place)) {
         EXPECT_FALSE(std::isfinite(x.after.out.get(s.q_begin + i, h, e))) << "row " << i << ", " << x.what;

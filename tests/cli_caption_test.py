@@ -204,7 +204,7 @@ class BadInput(unittest.TestCase):
         self.refuse(1, "--captions: no such file", *training(F / "no", captions=F / "gone"))
 
     def test_options(self):
-        self.refuse(2, "--features is missing", "train", "--task", "caption", "--model", F / "no")
+        self.refuse(2, "--features is missing", "train", "--task", "caption", "--model", F / "nowhere")
         self.refuse(2, "--features is missing", "caption", "--model", model())
         self.refuse(2, "--model is missing", "caption", "--features", scenes() / "test.npy")
         arguments = training(F / "no")

@@ -164,7 +164,7 @@ class Use(unittest.TestCase):
         self.assertIn("images:5|size:4x3x3|middle-of:32x32x3|values:180|", results[0])
 
     def test_pictures(self):
-        self.assertEqual(generate("--count", 5, "--output", F / "grid.png").stderr, "")
+        self.assertEqual(generate("--count", 5, "--output", F / "grid.png", "--enlarge", 1).stderr, "")
         width, height, grid = read_png(F / "grid.png")
         self.assertEqual((width, height), (3 * 8 + 2, 2 * 7 + 2))
         self.assertEqual(grid[0], b"\xff" * 3 * width)

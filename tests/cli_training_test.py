@@ -17,7 +17,7 @@ class Logs(unittest.TestCase):
     def test_in_the_folder_of_a_new_run(self):
         model = PLACE.folder / "logged"
         checked(*PLACE.training(model, "--after-batches", 1, "--log", model / "logs" / "train.log"))
-        self.assertIn("Training finished after 1 updates", (model / "logs" / "train.log").read_text())
+        self.assertIn("Training finished after 1 update", (model / "logs" / "train.log").read_text())
 
     def test_json_tells_the_time(self):
         model = PLACE.folder / "json"

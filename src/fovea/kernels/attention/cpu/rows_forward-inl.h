@@ -137,7 +137,7 @@ class ForwardTask {
     weigh(transform, group, 0, 1, part);
     row.rows = values_;
     const int64_t columns = std::min<int64_t>(part.end, group.columns);
-    // Of many keys few are selected: the values of the others are not read.
+    // A selection keeps few of many keys, and the values of the others are not read.
     const bool selects = view_.problem.spec.select.has_value();
     if (!selects) mix_single<false>(row, columns, b_.scores, b_.factors[0], b_.out);
     if (selects || !all_finite(b_.out, view_.padded)) {

@@ -98,8 +98,10 @@ void check_existing_run(const TrainConfig& config, const std::vector<std::vector
                         std::span<const FieldView> model, std::span<const FieldView> defaults) {
   if (config.model.empty() || config.overwrite || config.no_reload || !is_run(config.model)) return;
   const fs::path options = fs::path(config.model) / kRunConfigFile;
-  const bool has_no_data =
-      std::ranges::all_of(inputs, [](const auto& files) { return std::ranges::all_of(files, &std::string::empty); });
+  // A task may read no files at all.
+  const bool has_no_data = !inputs.empty() && std::ranges::all_of(inputs, [](const auto& files) {
+    return std::ranges::all_of(files, &std::string::empty);
+  });
   std::error_code none_there;
   if (has_no_data && fs::is_regular_file(options, none_there))
     throw UsageError(cat("--model: '", config.model,

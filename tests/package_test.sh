@@ -35,7 +35,8 @@ bash -c '
   COMP_WORDS=(fovea tra) COMP_CWORD=1; _fovea; [ "${COMPREPLY[*]}" = "train translate" ] || { echo "${COMPREPLY[*]}"; exit 1; }
   COMP_WORDS=(fovea translate --beam-s) COMP_CWORD=2; _fovea; [ "${COMPREPLY[*]}" = --beam-size ] || { echo "${COMPREPLY[*]}"; exit 1; }
 ' bash "$tree" >&2
-zcat "$work/root/usr/share/man/man1/fovea.1.gz" | grep -qF 'fB\-\-beam\-size' || { echo "no option in the manual page" >&2; exit 1; }
+zcat "$work/root/usr/share/man/man1/fovea.1.gz" >"$work/fovea.1"
+grep -qF 'fB\-\-beam\-size' "$work/fovea.1" || { echo "no option in the manual page" >&2; exit 1; }
 if command -v man >/dev/null; then
   man --warnings=mac,syntax,number,char -E UTF-8 -l -Tutf8 -Z "$tree/share/man/man1/fovea.1" 2>&1 >/dev/null | { if grep -v -e "can't break line" -e 'cannot adjust line'; then exit 1; fi; }
 fi

@@ -52,8 +52,8 @@ void load_captions(std::string_view bytes);
 void load_npy_features(std::string_view bytes);
 void load_npy(std::string_view bytes);
 
-// Requests to the server: the first byte chooses JSON or a form, then the query, a NUL byte and the body; markup; text of
-// several sentences.
+// Requests to the server: the first byte chooses JSON or a form, then the query, a NUL byte and the body; markup; text
+// of several sentences.
 void load_request(std::string_view bytes);
 void load_markup(std::string_view bytes);
 void load_paragraphs(std::string_view bytes);

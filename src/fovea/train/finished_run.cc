@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/train/resumption.h"
@@ -33,6 +35,10 @@ std::optional<std::string> reason_of_finished_run(const Run& run) {
   const nn::Checkpoint last = nn::read_checkpoint(run.config.model, nn::Load::kAll);
   const bool is_of_end = nn::checkpoint_path(run.config.model, end->updates).filename() == last.folder.filename();
   return is_of_end ? std::optional(end->reason) : std::nullopt;
+}
+
+void say_finished(const std::string& reason, bool was_done) {
+  log::info(cat("Training finished after ", reason, was_done ? "; there was nothing left to do" : ""));
 }
 
 }  // namespace fovea::train

@@ -11,4 +11,7 @@ namespace fovea::train {
 // those of the machine and the log. Reads no data. Nothing for any other run.
 std::optional<std::string> reason_of_finished_run(const Run& run);
 
+// The log's last line of a run that is done; `was_done`: before this process made an update.
+void say_finished(const std::string& reason, bool was_done);
+
 }  // namespace fovea::train

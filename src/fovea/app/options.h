@@ -30,8 +30,8 @@ class Options {
   // Arguments without a flag: any number of them, or at most `most`.
   void positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
                   std::optional<int> most = std::nullopt);
-  // Names of the fields that --help shows, instead of all; --help-all shows the others too. Names that are not known
-  // count for nothing: they are of another choice.
+  // Names of the fields that --help shows on a terminal, instead of all; --help-all shows the others too. Names that
+  // are not known count for nothing: they are of another choice.
   void usual(const std::vector<std::string>& names);
   // Lines that are shown after the options.
   void notes(const std::string& text);

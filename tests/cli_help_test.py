@@ -36,7 +36,7 @@ class Help(Refusals):
         self.assertLessEqual(set(options_in(usual)), set(options_in(everything)))
         self.assertIn("fovea train --help-all shows all ", usual)
         self.assertEqual(shown(120, "help", "train"), usual)
-        # What is not read on a terminal is all of it: fovea train --help | grep rotary
+        # Into a pipe the text has every option: fovea train --help | grep rotary
         self.assertEqual(checked("train", "--help").stdout, checked("train", "--help-all").stdout)
 
     def test_usual_options_exist(self):

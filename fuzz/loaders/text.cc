@@ -74,7 +74,7 @@ std::string as_characters(std::string_view text) {
 }  // namespace
 
 void load_byte_text(std::string_view bytes) {
-  const std::string text = read_unpacked(text_file().put(bytes));
+  const std::string text = read_unpacked(text_file().put(bytes), Content::kBytes);
   const Units units = Units::bytes();
   for (const Documents documents : {Documents::kNo, Documents::kBlank, Documents::kFile}) {
     const data::TokenText loaded = load(units, documents);

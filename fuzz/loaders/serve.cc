@@ -30,8 +30,9 @@ void load_request(std::string_view bytes) {
   const bool is_form = bytes[0] % 2 != 0;
   request.headers.emplace_back("Content-Type", is_form ? "application/x-www-form-urlencoded" : "application/json");
   const std::string_view rest = bytes.substr(1);
-  request.query = rest.substr(0, rest.find('\0'));
-  request.body = rest.substr(std::min(rest.find('\0'), rest.size() - 1) + (rest.empty() ? 0 : 1));
+  const size_t query_size = std::min(rest.find('\0'), rest.size());
+  request.query = rest.substr(0, query_size);
+  request.body = rest.substr(std::min(query_size + 1, rest.size()));
   const serve::Fields fields(request);
   for (const char* const name : {"q", "text", "n"}) {
     try {

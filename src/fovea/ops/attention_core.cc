@@ -4,10 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "fovea/base/strings.h"
@@ -19,6 +16,7 @@
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
 #include "fovea/ops/step_tensors.h"
+#include "fovea/spec/attention_cache.h"
 #include "fovea/spec/attention_parameters.h"
 
 namespace fovea::ops {
@@ -26,17 +24,6 @@ namespace {
 
 using kernels::AttentionProblem;
 using kernels::DType;
-
-// Texts come again with every call of every layer.
-AttentionSpec parsed(std::string_view text) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, AttentionSpec> cache;
-  const std::scoped_lock lock(mutex);
-  const auto found = cache.find(std::string(text));
-  if (found != cache.end()) return found->second;
-  if (cache.size() >= kMostSpecs) cache.clear();
-  return cache.emplace(text, parse_attention(text)).first->second;
-}
 
 DType dtype_of(at::ScalarType type) {
   if (type == at::kDouble) return DType::kFloat64;
@@ -63,7 +50,7 @@ AttentionProblem problem_of(const CoreTensors& x, const GroupCall& inputs, Phase
   check_inputs(x, keys);
   AttentionProblem problem;
   problem.keys = keys;
-  problem.spec = parsed(inputs.spec);
+  problem.spec = parse_attention_once(inputs.spec);
   problem.kind = inputs.kind;
   problem.dtype = dtype_of(x.q.scalar_type());
   problem.num_heads = x.q.sym_size(1).guard_int(__FILE__, __LINE__);

@@ -10,9 +10,6 @@
 // fast kernel if one accepts the problem, otherwise by the reference.
 namespace fovea::ops {
 
-// Texts of specs that are kept parsed: a service may be sent any.
-inline constexpr size_t kMostSpecs = 1024;
-
 using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
 
 struct CoreOutput {

@@ -6,6 +6,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/call/schemas.h"
+#include "fovea/spec/attention_cache.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/description.h"
 #include "fovea/spec/resolved_layer.h"
@@ -39,7 +40,7 @@ std::string layer(const std::vector<std::string>& in) {
 // The transform, its argument, whether it is learned; topk's k (0: none) and whether it keeps pairs; whether all pairs
 // are candidates, whether pairs are drawn, and the limit of an adaptive span (0: none).
 std::string parts(const std::vector<std::string>& in) {
-  const AttentionSpec spec = parse_attention(in.at(1));
+  const AttentionSpec spec = parse_attention_once(in.at(1));
   std::string argument = "0";
   if (const auto* entmax = std::get_if<Entmax>(&spec.transform)) argument = shortest(entmax->alpha);
   if (const auto* leaky = std::get_if<LeakyRelu>(&spec.transform)) argument = shortest(leaky->slope);

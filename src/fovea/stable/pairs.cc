@@ -4,6 +4,7 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/call/layout.h"
 #include "fovea/kernels/call/lists.h"
+#include "fovea/spec/attention_cache.h"
 #include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 #include "fovea/stable/problem.h"
@@ -61,7 +62,7 @@ void kernel_pairs(StableIValue* stack, uint64_t, uint64_t) {
   const auto part = static_cast<Part>(in.integer());
   const std::vector<int64_t> place = in.integers(), stream = in.integers();
   check_count(place, 5, "place");
-  const AttentionSpec parsed = parse_attention(spec);
+  const AttentionSpec parsed = parse_attention_once(spec);
   const bool keeps = part == Part::kKept;
   if (keeps && !(parsed.select && parsed.select->keep)) throw Error("attention: the spec keeps no pairs");
   const Pairs& pairs = keeps ? *parsed.select->keep : parsed.pairs();

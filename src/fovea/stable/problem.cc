@@ -1,28 +1,9 @@
 #include "fovea/stable/problem.h"
 
-#include <mutex>
-#include <string>
-#include <unordered_map>
-
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_cache.h"
 
 namespace fovea::stable {
-namespace {
-
-constexpr size_t kMostSpecs = 1024;  // that are kept parsed: a service may be sent any
-
-// Texts come again with every call of every layer.
-AttentionSpec parsed(std::string_view text) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, AttentionSpec> cache;
-  const std::scoped_lock lock(mutex);
-  const auto found = cache.find(std::string(text));
-  if (found != cache.end()) return found->second;
-  if (cache.size() >= kMostSpecs) cache.clear();
-  return cache.emplace(text, parse_attention(text)).first->second;
-}
-
-}  // namespace
 
 void check_count(const std::vector<int64_t>& list, size_t count, std::string_view name) {
   if (list.size() == count) return;
@@ -34,7 +15,7 @@ kernels::AttentionProblem problem_of(const Described& call) {
   const std::vector<int64_t>& n = call.numbers;
   check_count(n, kNumbers, "numbers");
   kernels::AttentionProblem problem;
-  problem.spec = parsed(call.spec);
+  problem.spec = parse_attention_once(call.spec);
   problem.kind = parse_kind(call.kind);
   problem.dtype = static_cast<kernels::DType>(n[kType]);
   problem.num_heads = n[kHeads], problem.head_dim = n[kHeadDim];

@@ -34,9 +34,8 @@ kernels::AdafactorTensor adafactor_tensor(const AdafactorParameter& parameter) {
   return tensor;
 }
 
-double root_mean_square(const at::Tensor& values) {
-  return values.to(at::kDouble).square().mean().sqrt().item<double>();
-}
+// A number on the tensor's device, in double, so that a step never waits for a GPU.
+at::Tensor root_mean_square(const at::Tensor& values) { return values.to(at::kDouble).square().mean().sqrt(); }
 
 }  // namespace
 
@@ -70,11 +69,11 @@ void composite::adafactor_step(const AdafactorParameter& parameter, const Adafac
     parameter.column.mul_(1 - fresh).add_(squares, fresh);
     change = grad * parameter.column.rsqrt();
   }
-  double rate = options.learn_rate;
-  if (options.relative_step) rate *= std::max(1e-3, root_mean_square(params));
-  if (options.clip > 0) rate /= std::max(1.0, root_mean_square(change) / options.clip);
+  at::Tensor rate = at::full({}, options.learn_rate, params.options().dtype(at::kDouble));
+  if (options.relative_step) rate = rate * root_mean_square(params).clamp_min(1e-3);
+  if (options.clip > 0) rate = rate / (root_mean_square(change) / options.clip).clamp_min(1);
   if (options.weight_decay != 0) params.mul_(1 - options.learn_rate * options.weight_decay);
-  params.add_(change, -rate);
+  params.sub_(change * rate);
   if (parameter.copy.defined()) parameter.copy.copy_(params);
 }
 

@@ -1,5 +1,6 @@
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fovea/base/error.h"
@@ -8,6 +9,7 @@
 #include "fovea/kernels/step/update.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/optimizers.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
@@ -30,6 +32,7 @@ bool fits(const AdamState& state, const at::Tensor& grads) {
 }  // namespace
 
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options) {
+  const Recorded recorded("fovea::adam_step");
   if (grads.numel() != state.params.numel()) {
     throw Error(cat("adam_step: ", grads.numel(), " gradients for ", state.params.numel(), " parameters"));
   }
@@ -53,6 +56,7 @@ void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOption
 }
 
 double l2_norm(const at::Tensor& flat) {
+  const Recorded recorded("fovea::l2_norm");
   if (!flat.is_cpu() || flat.scalar_type() == at::kDouble)
     return flat.to(at::kDouble).square().sum().sqrt().item<double>();
   const at::Tensor values = flat.to(at::kFloat).contiguous();
@@ -69,6 +73,11 @@ std::vector<double> l2_norms(std::span<const at::Tensor> tensors) {
   if (parts.size() == tensors.size()) {
     norms = kernels::sums_of_squares(parts, torch_executor());
     for (double& norm : norms) norm = std::sqrt(norm);
+  } else if (std::ranges::none_of(tensors, &at::Tensor::is_cpu)) {  // one wait for all
+    std::vector<at::Tensor> sums;
+    for (const at::Tensor& tensor : tensors) sums.push_back(tensor.to(at::kDouble).square().sum());
+    const at::Tensor roots = at::stack(sums).sqrt().cpu();
+    norms.assign(roots.const_data_ptr<double>(), roots.const_data_ptr<double>() + roots.numel());
   } else {
     for (const at::Tensor& tensor : tensors) norms.push_back(l2_norm(tensor));
   }

@@ -98,10 +98,6 @@ class RowSpans {
   const HeadRun& run_;
 };
 
-at::Tensor on_device(const std::vector<int64_t>& values, at::Device device) {
-  return at::tensor(values, at::kLong).to(device);
-}
-
 // The ends of spans, gathered row by row in the order of RowSpans, for the queries of a block.
 class EdgeList {
  public:
@@ -116,9 +112,7 @@ class EdgeList {
     }
   }
   bool is_full() const { return is_full_; }
-  SpanEdges edges(at::Device device) const {
-    return {on_device(begins_, device), on_device(ends_, device), members_, heads_};
-  }
+  SpanEdges edges() const { return {at::tensor(begins_, at::kLong), at::tensor(ends_, at::kLong), members_, heads_}; }
 
  private:
   int64_t members_, heads_, queries_;
@@ -176,17 +170,17 @@ class Divider {
       for (const Span& range : columns.ranges) {
         for (int64_t j = range.begin; j < range.end; ++j) places.push_back(j);
       }
-      block.key_places = on_device(places, call_.device);
+      block.key_places = at::tensor(places, at::kLong);
     }
     EdgeList candidates(rows, block.queries, columns);
     for (int64_t r = 0; r < block.queries; ++r) candidates.add(r, taken[static_cast<size_t>(r)]);
-    if (!candidates.is_full()) block.candidates = candidates.edges(call_.device);
+    if (!candidates.is_full()) block.candidates = candidates.edges();
     const std::optional<TopK>& select = call_.problem.spec.select;
     if (!select || !select->keep) return block;
     const RowSpans kept(call_, group_, *select->keep, run);
     EdgeList keep(kept, block.queries, columns);
     for (int64_t r = 0; r < block.queries; ++r) keep.add(r, kept.of(queries.begin + r));
-    block.keep = keep.edges(call_.device);
+    block.keep = keep.edges();
     return block;
   }
 

@@ -1,5 +1,6 @@
 #include "fovea/ops/reference_plan.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
@@ -53,8 +54,7 @@ std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem, con
   return groups;
 }
 
-void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequence::*begin, int64_t Sequence::*length,
-                at::Device device) {
+void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequence::*begin, int64_t Sequence::*length) {
   side.first = group.members.front().*begin;
   bool in_place = true;
   std::vector<int64_t> tokens, slots;
@@ -67,18 +67,49 @@ void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequen
     }
   }
   if (in_place) return;
-  const auto on = at::TensorOptions(device).dtype(at::kLong);
-  side.tokens = at::tensor(tokens, on), side.slots = at::tensor(slots, on);
+  side.tokens = at::tensor(tokens, at::kLong), side.slots = at::tensor(slots, at::kLong);
 }
 
-void set_positions(ReferenceGroup& group, at::Device device) {
+void set_positions(ReferenceGroup& group) {
   std::vector<int64_t> starts, q_begins;
   for (const Sequence& s : group.members) starts.push_back(s.k_length - s.q_length), q_begins.push_back(s.q_begin);
   if (std::ranges::all_of(starts, [&](int64_t x) { return x == starts.front(); })) starts.resize(1);
   const auto along_members = [&](const std::vector<int64_t>& values) {
-    return at::tensor(values, at::kLong).to(device).view({-1, 1, 1, 1});
+    return at::tensor(values, at::kLong).view({-1, 1, 1, 1});
   };
   group.starts = along_members(starts), group.q_begins = along_members(q_begins);
+}
+
+// Calls f with each tensor of the plan that is defined; all are int64.
+template <class Plan, class F>
+void for_each_tensor(Plan& plan, const F& f) {
+  const auto call = [&](auto& tensor) {
+    if (tensor.defined()) f(tensor);
+  };
+  for (auto& group : plan.groups) {
+    call(group.q.tokens), call(group.q.slots), call(group.k.tokens), call(group.k.slots);
+    call(group.starts), call(group.q_begins);
+    for (auto& block : group.blocks) {
+      call(block.key_places);
+      for (auto* edges : {&block.candidates, &block.keep}) {
+        if (*edges) call((*edges)->begins), call((*edges)->ends);
+      }
+    }
+  }
+}
+
+// One copy moves all tensors of the plan, because each copy makes the program wait for a GPU.
+void move_to(ReferencePlan& plan, at::Device device) {
+  std::vector<at::Tensor> flat;
+  for_each_tensor(plan, [&](const at::Tensor& tensor) { flat.push_back(tensor.reshape(-1)); });
+  if (flat.empty()) return;
+  const at::Tensor there = at::cat(flat).to(device);
+  int64_t first = 0;
+  for_each_tensor(plan, [&](at::Tensor& tensor) {
+    const int64_t count = tensor.numel();
+    tensor = there.narrow(0, first, count).view(tensor.sizes());
+    first += count;
+  });
 }
 
 std::shared_ptr<const ReferencePlan> build(const AttentionProblem& problem, const RandomStream& random,
@@ -86,26 +117,18 @@ std::shared_ptr<const ReferencePlan> build(const AttentionProblem& problem, cons
   auto plan = std::make_shared<ReferencePlan>();
   plan->groups = group_by_length(problem, budget);
   for (ReferenceGroup& group : plan->groups) {
-    fill_slots(group.q, group, &Sequence::q_begin, &Sequence::q_length, device);
-    fill_slots(group.k, group, &Sequence::k_begin, &Sequence::k_length, device);
-    set_positions(group, device);
-    divide_into_blocks({problem, random, budget, device}, group);
+    fill_slots(group.q, group, &Sequence::q_begin, &Sequence::q_length);
+    fill_slots(group.k, group, &Sequence::k_begin, &Sequence::k_length);
+    set_positions(group);
+    divide_into_blocks({problem, random, budget}, group);
   }
+  if (!device.is_cpu()) move_to(*plan, device);
   return plan;
 }
 
 int64_t bytes(const ReferencePlan& plan) {
   int64_t total = 0;
-  const auto add = [&](const at::Tensor& t) { total += t.defined() ? static_cast<int64_t>(t.nbytes()) : 0; };
-  for (const ReferenceGroup& g : plan.groups) {
-    add(g.q.tokens), add(g.q.slots), add(g.k.tokens), add(g.k.slots);
-    for (const ReferenceBlock& block : g.blocks) {
-      add(block.key_places);
-      for (const std::optional<SpanEdges>* edges : {&block.candidates, &block.keep}) {
-        if (*edges) add((*edges)->begins), add((*edges)->ends);
-      }
-    }
-  }
+  for_each_tensor(plan, [&](const at::Tensor& tensor) { total += static_cast<int64_t>(tensor.nbytes()); });
   return total;
 }
 

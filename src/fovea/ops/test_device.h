@@ -1,6 +1,5 @@
 #pragma once
 #include <ATen/EmptyTensor.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty.h>
@@ -9,11 +8,15 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/DeviceType.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +24,18 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
-// A device for tests, in the place that PyTorch keeps for devices from outside. Its memory is that of
-// the CPU under addresses that no host code can read, and its operators are those of the CPU. Like on a GPU, operators
-// refuse a mixture of devices, and reading a result makes the host wait; unlike there, a test can forbid both waits and
-// copies. One file of a test program includes this header: it registers the device.
+// A device for tests. Its memory is that of the CPU under addresses that no host code can read, and its operators are
+// those of the CPU. Like on a GPU, operators refuse a mixture of devices, and reading a result makes the host wait;
+// unlike there, a test can forbid both waits and copies. FOVEA_TEST_DEVICE names the device type whose place it takes:
+// PrivateUse1, which PyTorch keeps for devices from outside, or CUDA, in a libtorch without it. One file of a program
+// includes this header, and registers the device's hooks (test_private_device.h does for PrivateUse1).
+#ifndef FOVEA_TEST_DEVICE
+#define FOVEA_TEST_DEVICE PrivateUse1
+#endif
 namespace fovea::ops::test_device {
 
-inline const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
+inline constexpr c10::DeviceType kType = c10::DeviceType::FOVEA_TEST_DEVICE;
+inline const c10::Device kDevice(kType, 0);
 
 // While one lives, whatever makes the host wait for the device, or copies between them, is an Error.
 class NoWaits {
@@ -42,7 +50,21 @@ class NoWaits {
   }
 };
 
-inline void refuse_wait(std::string_view name) {
+// How often the host waited, by the name of the operator.
+struct WaitCounts {
+  std::mutex mutex;
+  std::map<std::string, int64_t, std::less<>> by_name;
+};
+inline WaitCounts& wait_counts() {
+  static WaitCounts counts;
+  return counts;
+}
+
+inline void note_wait(std::string_view name) {
+  {
+    const std::lock_guard lock(wait_counts().mutex);
+    ++wait_counts().by_name[std::string(name)];
+  }
   if (NoWaits::count() > 0) throw Error(cat("test device: ", name, " waits for the device"));
 }
 
@@ -53,8 +75,18 @@ inline void* marked(void* p) {
 }
 inline void* unmarked(void* p) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~kMark); }
 
+// The greatest tensor that the device has memory for, in bytes.
+inline std::atomic<size_t>& most_bytes() {
+  static std::atomic<size_t> most = std::numeric_limits<size_t>::max();
+  return most;
+}
+inline void require_memory(size_t bytes) {
+  TORCH_CHECK_WITH(OutOfMemoryError, bytes <= most_bytes(), "test device out of memory: tried to allocate ", bytes);
+}
+
 struct Allocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
+    require_memory(bytes);
     void* data = c10::GetCPUAllocator()->raw_allocate(bytes);
     return {marked(data), data, &free_memory, kDevice};
   }
@@ -65,7 +97,7 @@ struct Allocator final : c10::Allocator {
   }
 };
 
-struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::PrivateUse1> {
+struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
   c10::Device exchangeDevice(c10::Device) const override { return kDevice; }
   c10::Device getDevice() const override { return kDevice; }
   c10::Stream getStream(c10::Device) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
@@ -73,12 +105,6 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::PrivateUse1
   void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
-};
-
-struct Hooks final : at::PrivateUse1HooksInterface {
-  bool isBuilt() const override { return true; }
-  bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
 };
 
 inline bool is_ours(const at::Tensor& x) { return x.defined() && x.device().type() == kDevice.type(); }
@@ -97,6 +123,7 @@ inline at::Tensor on_cpu(const at::Tensor& x) {
 
 // The way back for what an operator of the CPU returned.
 inline at::Tensor on_device(const at::Tensor& x) {
+  require_memory(x.nbytes());
   return at::for_blob(marked(x.mutable_data_ptr()), x.sizes())
       .strides(x.strides())
       .deleter([x](void*) {})
@@ -112,7 +139,7 @@ class FallbackCall {
     static constexpr std::string_view kWaiting[] = {"aten::nonzero",    "aten::masked_select", "aten::equal",
                                                     "aten::is_nonzero", "aten::_unique2",      "aten::unique_dim",
                                                     "aten::bincount",   "aten::item"};
-    if (std::ranges::find(kWaiting, name_) != std::end(kWaiting)) refuse_wait(name_);
+    if (std::ranges::find(kWaiting, name_) != std::end(kWaiting)) note_wait(name_);
   }
   void run(torch::jit::Stack* stack) {
     const size_t count = op_.schema().arguments().size();
@@ -196,42 +223,43 @@ inline Allocator& allocator() {
 
 inline at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>,
                         std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+  return at::detail::empty_generic(size, &allocator(), c10::DispatchKeySet(c10::DispatchKey::FOVEA_TEST_DEVICE),
                                    type.value_or(at::kFloat), format);
 }
 inline at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> type,
                                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
   return at::detail::empty_strided_generic(
-      size, stride, &allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type.value_or(at::kFloat));
+      size, stride, &allocator(), c10::DispatchKeySet(c10::DispatchKey::FOVEA_TEST_DEVICE), type.value_or(at::kFloat));
 }
 inline at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
-  if (from.device() != to.device()) refuse_wait("a copy between devices");
+  if (from.device() != to.device()) note_wait("a copy between devices");
   on_cpu(to).copy_(on_cpu(from));
   return to;
 }
 inline at::Scalar local_scalar(const at::Tensor& x) {
-  refuse_wait("item()");
+  note_wait("item()");
   return on_cpu(x).item();
 }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+// CUDA is a device that PyTorch's own copy_() knows, so _copy_from() alone would not be asked.
+inline at::Tensor& copy_into(at::Tensor& to, const at::Tensor& from, bool) {
+  if (from.device() != to.device()) note_wait("a copy between devices");
+  on_cpu(to).copy_(on_cpu(from));
+  return to;
+}
+
+TORCH_LIBRARY_IMPL(_, FOVEA_TEST_DEVICE, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
+TORCH_LIBRARY_IMPL(aten, FOVEA_TEST_DEVICE, m) {
   m.impl("empty.memory_format", TORCH_FN(empty));
   m.impl("empty_strided", TORCH_FN(empty_strided));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("copy_", TORCH_FN(copy_into));
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
 }
-C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
-
-inline const bool kRegistered = [] {
-  static Hooks hooks;
-  c10::register_privateuse1_backend("testdevice");  // autograd asks for a device that has a name
-  at::RegisterPrivateUse1HooksInterface(&hooks);
-  c10::SetAllocator(c10::DeviceType::PrivateUse1, &allocator());
-  return true;
-}();
+inline const c10::impl::DeviceGuardImplRegistrar kGuard(kType, new Guard());
+inline const bool kHasAllocator = (c10::SetAllocator(kType, &allocator()), true);
 
 }  // namespace fovea::ops::test_device

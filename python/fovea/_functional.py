@@ -7,6 +7,8 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor
 
+from . import _device_kernels, _library
+
 SpecName = namedtuple("SpecName", "part name arguments help fields")
 SpecField = namedtuple("SpecField", "name least greatest step keyword")
 
@@ -74,6 +76,8 @@ def _check_numbers(**values):
     """The operator would take a tensor of one element for a number, and learn nothing; of other types its text is the
     whole schema."""
     for name, value in values.items():
+        if type(value) is float:
+            continue
         if isinstance(value, torch.Tensor):
             raise TypeError(f"attention: {name} is a tensor; expected a number, which is not learned")
         if not torch.compiler.is_compiling():
@@ -82,6 +86,8 @@ def _check_numbers(**values):
 
 def _check_seeds(**values):
     for name, value in values.items():
+        if type(value) is int and -2**63 <= value < 2**63:
+            continue
         if isinstance(value, torch.Tensor):
             raise TypeError(f"attention: {name} is a tensor; expected a whole number")
         if torch.compiler.is_compiling():
@@ -187,10 +193,6 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         SpecError: spec does not parse.
         TypeError, ValueError, RuntimeError: another argument does not fit; the message names it.
     """
-    tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
-               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
-               "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
-               "offset_values": offset_values, "indices": indices, "block_indices": block_indices}
     _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
     _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
                  offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa), block_size=block_size)
@@ -206,7 +208,24 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         dropout_seed, drawn_seed = 0, dropout_seed
     else:
         _check_seeds(dropout_seed=dropout_seed)
-    return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
+    kind = _kind(causal, cross)
+    extras = alpha, gain, gate, bias, offset_bias, offset_queries, offset_rows, offset_values, indices, block_indices
+    if (not torch.compiler.is_compiling() and _library.plain_attention is not None and block_size == 128
+            and all(x is None for x in extras)):
+        vectors = q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths
+        streams = seed, layer, dropout_seed, drawn_seed
+        out = _library.plain_attention(q, k, v, spec, kind, vectors, scale, dropout, streams, bool(enable_gqa))
+        if out is not None:
+            return out
+    tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
+               "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
+               "offset_values": offset_values, "indices": indices, "block_indices": block_indices}
+    if isinstance(q, torch.Tensor) and q.is_cuda:
+        out = _device_kernels.attention(q, k, v, spec, kind, scale, (seed, layer), tensors, enable_gqa, dropout)
+        if out is not None:
+            return out
+    return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=kind, scale=scale,
                  dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed,
                  offset_first=offset_first, offset_rows_first=offset_rows_first,
                  offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa), block_size=block_size)

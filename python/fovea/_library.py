@@ -43,6 +43,7 @@ def _check_processor():
         raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64, for which its kernels are written")
 
 
+plain_attention = None  # a short way for usual calls, which the package's own library has
 _opened = None  # the path of the library that this module has loaded
 
 
@@ -58,7 +59,7 @@ def _open():
 
 
 def load():
-    global _opened
+    global _opened, plain_attention
     if _opened is None:  # else an import after one that failed half-way
         _check_torch()
         if hasattr(torch.ops.fovea, "kernel_forward"):
@@ -71,3 +72,4 @@ def load():
     if not hasattr(torch.ops.fovea, "attention_forward"):  # FOVEA_LIBRARY may name libfovea_ops.so, which has it
         from . import _stable
         _stable.register(_opened)
+        plain_attention = _stable.plain_attention

@@ -5,9 +5,10 @@ import sys
 
 import torch
 
-from . import _ask, _autograd, _checks, _core, _index, _layer, _norm
+from . import _ask, _autograd, _checks, _core, _index, _layer, _norm, _plain
 
 _library = None  # its registrations live as long as this
+plain_attention = _plain.attention
 
 
 def _autocast(name, kinds):
@@ -99,3 +100,4 @@ def register(path):
                    "alpha_range": lambda: (_checks.LEAST_ALPHA, _checks.GREATEST_ALPHA)}
     for name, function in about_specs.items():
         _library.impl(name, function, "CompositeImplicitAutograd")
+    _plain.learn()

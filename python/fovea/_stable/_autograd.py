@@ -11,6 +11,14 @@ _below_autograd = torch._C._AutoDispatchBelowAutograd
 _DIFFERENTIABLE = 4 + len(TERMS)  # q, k, v, alpha and the terms
 
 
+def check_kernel(before):
+    """Checks that backward runs under the FOVEA_KERNEL of forward: kernels do not read what others left."""
+    now = os.environ.get("FOVEA_KERNEL", "")
+    if now != before:
+        raise RuntimeError(f"attention: FOVEA_KERNEL was '{before}' in forward and is '{now}' in backward; change it between "
+                           "steps only")
+
+
 def _all_terms(terms):
     return [*terms, *[None] * (len(TERMS) - len(terms))]
 
@@ -39,10 +47,7 @@ class _Attention(torch.autograd.Function):
             return *nothing,
         q, k, v, alpha, *saved = ctx.saved_tensors
         terms, (out, stats, kept, sums), layout = saved[:4], saved[4:8], saved[8:]
-        now = os.environ.get("FOVEA_KERNEL", "")
-        if now != ctx.kernel:  # kernels do not read what others left
-            raise RuntimeError(f"attention: FOVEA_KERNEL was '{ctx.kernel}' in forward and is '{now}' in backward; change it "
-                               "between steps only")
+        check_kernel(ctx.kernel)
         offsets, spec, kind, scale, dropout, stream, dropout_seed = ctx.rest
         grad_out = torch.zeros_like(out) if grad_out is None else grad_out
         wanted = sum(1 << i for i, x in enumerate(terms) if x is not None and x.requires_grad)

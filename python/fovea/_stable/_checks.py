@@ -8,7 +8,8 @@ FLOATING = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
           torch.int32: "Int", torch.int64: "Long", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte",
           torch.bool: "Bool", torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble"}
-_MOST_SCALE = torch.finfo(torch.float32).max
+MOST_SCALE = torch.finfo(torch.float32).max
+MOST_RATE = 1 - 2**-25 - 2**-53  # float32 rounds what is above to 1
 SEQUENCE_VECTORS = ("q_offsets", "k_offsets", "k_begins", "k_tokens", "q_lengths", "k_lengths")
 
 
@@ -51,12 +52,12 @@ def check_inputs(q, k, v, share=1, skipped=0):
 
 
 def check_scale(scale, caller="attention"):
-    if scale is not None and not abs(scale) <= _MOST_SCALE:  # kernels take it as float32
+    if scale is not None and not abs(scale) <= MOST_SCALE:  # kernels take it as float32
         raise RuntimeError(f"{caller}: scale is {scale}; expected a finite number of float32, or none for 1 / sqrt(D)")
 
 
 def check_rate(rate, what="attention: dropout"):
-    if not (rate >= 0 and rate < 1 - 2**-25):  # float32 rounds what is above to 1
+    if not 0 <= rate <= MOST_RATE:
         raise RuntimeError(f"{what} {rate:g} is not in [0, 1)")
 
 

@@ -5,7 +5,7 @@
     name = fovea.transformers.register("topk(32)")
     model = AutoModelForCausalLM.from_pretrained(FOLDER, attn_implementation=name)
 
-Importing this package does not import transformers; `register`, `sparsify`, `sweep` and `ScreenedCache` do. docs/huggingface.md explains.
+Importing this package does not import transformers; `register`, `sparsify`, `sweep` and the caches do. docs/huggingface.md explains.
 """
 from . import _peft
 from ._imports import when_imported
@@ -15,14 +15,17 @@ from ._models import sparsify, sweep
 from ._names import Mechanism, parse
 from ._register import install, register
 
-__all__ = ["Mechanism", "ScreenedCache", "index_loss", "indexers", "install", "parse", "register", "sparsify", "sweep"]
+__all__ = ["Mechanism", "NarrowCache", "ScreenedCache", "index_loss", "indexers", "install", "parse", "register", "sparsify", "sweep"]
 
 when_imported("transformers.modeling_utils", install)
 when_imported("peft", _peft.install)
 
 
 def __getattr__(name):
-    if name != "ScreenedCache":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._cache import ScreenedCache
-    return ScreenedCache
+    if name == "NarrowCache":
+        from ._narrow import NarrowCache
+        return NarrowCache
+    if name == "ScreenedCache":
+        from ._cache import ScreenedCache
+        return ScreenedCache
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

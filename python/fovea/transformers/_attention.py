@@ -88,15 +88,28 @@ def _by_ranges(query, key, value, spec, ranges, aligned, options):
                      k_lengths=ends - begins, **options)
 
 
+def _narrow_layer(key):
+    """The layer of a NarrowCache whose numbers these keys are, not yet what they stand for; None of other keys."""
+    found = getattr(key, "_fovea_layer", None)
+    layer = None if found is None else found()
+    return layer if hasattr(layer, "attend") else None
+
+
 def _step(query, key, value, spec, ranges, aligned, scale):
-    """The output of a step over a ScreenedCache, whose module is loaded if there is one; None of other calls."""
+    """The output of a step over a cache of this package, whose module is loaded if there is one; None of other calls."""
     if not hasattr(key, "_fovea_layer") or torch.compiler.is_compiling():
         return None
     if torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value)):
         return None
-    step, batch, length = sys.modules[f"{__package__}._cache"].step, key.size(0), key.size(2)
+    batch, length, narrow = key.size(0), key.size(2), _narrow_layer(key)
+
+    def step(places):
+        if narrow is not None:
+            return narrow.attend(query, spec, places, scale)
+        return sys.modules[f"{__package__}._cache"].step(query, key, value, spec, places, scale)
+
     if ranges is None:
-        return step(query, key, value, spec, None, scale)
+        return step(None)
     counts = (ranges.queries if aligned else ranges.every).diff()
     has = counts > 0
     if int(has.sum()) != batch or int(counts.max()) != 1:
@@ -104,7 +117,7 @@ def _step(query, key, value, spec, ranges, aligned, scale):
     begins, lengths = ranges.keys[:-1][has] - torch.arange(batch) * length, ranges.keys.diff()[has]
     if bool(((begins < 0) | (begins + lengths > length)).any()):
         return None
-    return step(query, key, value, spec, (begins, lengths), scale)
+    return step((begins, lengths))
 
 
 def _check_documents(ranges, given):
@@ -195,6 +208,10 @@ def function(mechanism):
         if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
             key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
         layer, cross, wants_weights = _layer(module, mechanism), _cross.known(module, kwargs), _wants_weights(kwargs)
+        narrow, special = _narrow_layer(key), ("indices", "position_bias", "block_indices")
+        if narrow is not None and (cross or wants_weights or dropout or sliding_window or mechanism.spec(layer) != "full" or
+                                   any(kwargs.get(name) is not None for name in special)):
+            key, value = narrow.wide()
         causal = not cross and bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
         options = {"scale": scaling, "dropout": dropout}
         if kwargs.get("indices") is not None:
@@ -210,6 +227,7 @@ def function(mechanism):
         if chosen is not None:
             _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window)
         elif isinstance(ranges, Dense):
+            key, value = (key, value) if narrow is None else narrow.wide()
             ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
             spec, has = spec_of(module, layer, 0, cross)
             if "positional" in has:
@@ -242,6 +260,7 @@ def function(mechanism):
         screened = _step(query, key, value, spec, ranges, aligned, scaling) if plainly else None
         if screened is not None:
             return screened, None
+        key, value = (key, value) if narrow is None else narrow.wide()
         if ranges is None:
             out = attention(query, key, value, spec, **options).transpose(1, 2)
             weights = attention_weights(query, key, spec, **plain) if wants_weights else None

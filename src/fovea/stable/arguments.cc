@@ -1,6 +1,5 @@
 #include "fovea/stable/arguments.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -42,15 +41,6 @@ kernels::TensorView view_of(const Tensor& x) {
           on_cpu,
           type_name(type),
           on_cpu ? "cpu" : "another device"};
-}
-
-Tensor empty(const std::vector<int64_t>& sizes, int32_t type) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(sizes[i], 1);
-  AtenTensorHandle handle = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(),
-                                                  type, aoti_torch_device_type_cpu(), 0, &handle));
-  return Tensor(handle);
 }
 
 }  // namespace fovea::stable

@@ -55,9 +55,6 @@ StableIValue result(const T& value) {
 // The tensor as kernels read it; valid as long as `x`.
 kernels::TensorView view_of(const Tensor& x);
 
-// An uninitialised contiguous tensor on the CPU; `type` is one of aoti_torch_dtype_*().
-Tensor empty(const std::vector<int64_t>& sizes, int32_t type);
-
 // Rows [T, H, D], whose elements lie side by side.
 inline kernels::Rows<const void> read_rows(const Tensor& x) { return {x.const_data_ptr(), x.stride(0), x.stride(1)}; }
 inline kernels::Rows<void> written_rows(const Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }

@@ -51,15 +51,23 @@ std::string parts(const std::vector<std::string>& in) {
                  cat(span != nullptr ? span->limit : 0)});
 }
 
-// The numbers that forward leaves for backward, floats and integers per row. The question: "saved", spec, kind,
-// dropout, numbers.
-std::string saved(const std::vector<std::string>& in) {
+// The call that a question describes: what, spec, kind, dropout, numbers. It has one sequence of the call's lengths.
+kernels::AttentionProblem described(const std::vector<std::string>& in) {
   std::vector<int64_t> numbers;
   for (const std::string& number : split(in.at(4), ',')) numbers.push_back(std::stoll(number));
-  const kernels::AttentionProblem problem = problem_of({in.at(1), in.at(2), std::stod(in.at(3)), numbers});
-  const kernels::SavedPerRow size = kernels::saved_at_most(problem);
+  kernels::AttentionProblem problem = problem_of({in.at(1), in.at(2), std::stod(in.at(3)), numbers});
+  problem.sequences = {{0, numbers.at(kQueries), 0, numbers.at(kKeys)}};
+  return problem;
+}
+
+// The numbers that forward leaves for backward, floats and integers per row.
+std::string saved(const std::vector<std::string>& in) {
+  const kernels::SavedPerRow size = kernels::saved_at_most(described(in));
   return answer({cat(size.floats), cat(size.ints)});
 }
+
+// A line for each kernel of the list, then "-> " and the one that runs.
+std::string explain(const std::vector<std::string>& in) { return kernels::explain(described(in)); }
 
 std::string parse(const std::vector<std::string>& in) {
   return canonical_layer(in.at(2), in.at(1).empty() ? std::nullopt : std::optional(std::stoll(in.at(1))));
@@ -81,6 +89,7 @@ constexpr Question kQuestions[] = {
     {"layer", &layer},
     {"parts", &parts},
     {"saved", &saved},
+    {"explain", &explain},
     {"parse", &parse},
     {"parameters", [](const std::vector<std::string>& in) { return join(parameter_names(in.at(1)), "\n"); }},
     {"properties", [](const std::vector<std::string>& in) { return join(property_names(in.at(1)), "\n"); }},

@@ -71,13 +71,6 @@ kernels::OffsetTerms terms_of(const OptionalTensors& given) {
   return terms;
 }
 
-// A kernel writes the rows of its sequences; others are padding and must be zero.
-void clear_padding(Tensor rows, const AttentionProblem& problem, int64_t Sequence::*length) {
-  int64_t covered = 0;
-  for (const Sequence& s : problem.sequences) covered += s.*length;
-  if (covered != rows.size(0)) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(rows.get()));
-}
-
 // True if a kernel took the call; otherwise nothing is written, and the reference is asked for.
 void kernel_forward(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);

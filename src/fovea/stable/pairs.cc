@@ -7,6 +7,7 @@
 #include "fovea/spec/attention_cache.h"
 #include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
+#include "fovea/stable/memory.h"
 #include "fovea/stable/problem.h"
 
 // Operators for the reference in Python: the sequences of a call, and masks of the pairs of some queries.

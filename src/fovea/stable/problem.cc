@@ -44,6 +44,13 @@ LayoutArguments layout_of(const std::vector<int64_t>& numbers, const std::vector
            view(kKeyLengths)}};
 }
 
+void clear_padding(const Tensor& x, const kernels::AttentionProblem& problem, int64_t kernels::Sequence::*length) {
+  const int64_t tokens = x.dim() == 4 ? x.size(0) * x.size(2) : x.size(0);
+  int64_t covered = 0;
+  for (const kernels::Sequence& s : problem.sequences) covered += s.*length;
+  if (covered != tokens) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(x.get()));
+}
+
 kernels::RandomStream stream_of(const std::vector<int64_t>& stream) {
   check_count(stream, kStreams, "stream");
   return {static_cast<uint64_t>(stream[kSeed]), static_cast<uint64_t>(stream[kDropoutSeed]), stream[kLayer],

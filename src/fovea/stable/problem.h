@@ -58,6 +58,10 @@ struct LayoutArguments {
 };
 LayoutArguments layout_of(const std::vector<int64_t>& numbers, const std::vector<std::optional<Tensor>>& layout);
 
+// Zeroes a result [T, H, D] or [B, H, N, D] unless the sequences, whose rows kernels write, hold all of its tokens: the
+// rest is padding.
+void clear_padding(const Tensor& x, const kernels::AttentionProblem& problem, int64_t kernels::Sequence::*length);
+
 kernels::RandomStream stream_of(const std::vector<int64_t>& stream);
 
 // Throws an Error unless the list has `count` numbers.

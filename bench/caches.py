@@ -1,8 +1,9 @@
-"""Steps of decoding over long caches: topk(32) with the 8-bit copy of the keys and without, window(256) and blocks, against
-PyTorch's dense attention over the same cache; and the memory that a key and a head take.
+"""Steps of decoding over long caches: topk(32) with the 8-bit copy of the keys and without, full attention over keys and
+values in float32, bfloat16 and 8 bits, window(256) and blocks, against PyTorch's dense attention over the same cache in
+float32; and the memory that a key and a head take.
 
-Prints a row of the table as JSON on each line. bench/run.py runs it as a program of its own, because steps with the copy
-are in the library of the Python package, and the other parts use that of C++ programs.
+Prints a row of the table as JSON on each line. bench/run.py runs it as a program of its own, because such steps are in the
+library of the Python package, and the other parts use that of C++ programs. It runs alone, too: python3 bench/caches.py.
 """
 import argparse
 import json
@@ -12,12 +13,14 @@ import sys
 import torch
 import torch.nn.functional as F
 
+import clone  # noqa: F401
 import fovea
 from timing import compared, in_turns
 
 HEADS, WIDTH = 8, 64
 LENGTHS, QUICK_LENGTHS = (2048, 8192, 32768), (2048, 8192)
 STREAMS = (1, 64)
+NARROW = ("bfloat16", "int8")  # of full attention's keys and values
 OTHERS = ("window(256)", "blocks(64,3)")  # their steps read a part of the cache
 
 
@@ -63,6 +66,15 @@ class Steps:
                                              *self.copy.tokens(), self.copy.extents, WIDTH ** -0.5, out)
         return out
 
+    def narrow(self, precision):
+        """A function that computes a step of full attention over this cache in the precision."""
+        from fovea.transformers._narrow import NarrowLayer
+        layer = NarrowLayer(precision)
+        layer.update(self.keys, self.values)
+        layer._show(self.keys.size(2))
+        query = self.query
+        return lambda: layer.attend(query, "full", None, None)
+
     def dense(self):
         return F.scaled_dot_product_attention(self.query, self.keys, self.values)
 
@@ -74,21 +86,33 @@ class Steps:
         return 2 * WIDTH * 4, self.copy.rows.size(3) + self.copy.steps.element_size()
 
 
+def check_narrow(steps, narrow):
+    """Steps over narrow numbers are near to those over float32: of normal keys, 8 bits keep two digits."""
+    exact = steps.plain("full")
+    for (precision, step), most in zip(narrow.items(), (0.02, 0.05)):
+        difference = ((step()[:, 0] - exact).norm() / exact.norm()).item()
+        if not difference < most:
+            raise ValueError(f"full over keys and values in {precision} differs by {difference:.1e} of its norm; expected {most} at most")
+
+
 @torch.inference_mode()
 def row_of(streams, length, seconds):
     steps = Steps(streams, length)
     if not torch.equal(steps.with_copy("topk(32)"), steps.plain("topk(32)")):
         raise ValueError(f"topk(32) over {length} keys gives other bits with the copy of the keys")
+    narrow = {precision: steps.narrow(precision) for precision in NARROW}
+    check_narrow(steps, narrow)
     times = in_turns({"copy": lambda: steps.with_copy("topk(32)"), "plain": lambda: steps.plain("topk(32)"),
-                      "sdpa": steps.dense, "eager": steps.eager,
+                      "sdpa": steps.dense, "eager": steps.eager, "full": lambda: steps.plain("full"), **narrow,
                       **{spec: lambda spec=spec: steps.plain(spec) for spec in OTHERS}}, seconds)
     peer = min(("sdpa", "eager"), key=lambda name: times[name].seconds)
     kept, more = steps.bytes_of_key()
     return {"streams": streams, "keys": length, **compared(times["copy"], times[peer]),
             "without the copy ms": 1e3 * times["plain"].seconds,
             "times faster by the copy": times["plain"].seconds / times["copy"].seconds,
+            **{f"full {name} ms": 1e3 * times[of].seconds for name, of in (("float32", "full"), ("bfloat16", "bfloat16"), ("int8", "int8"))},
             **{f"{spec} ms": 1e3 * times[spec].seconds for spec in OTHERS},
-            "bytes a key": f"{kept} + {more}"}
+            "bytes a key": f"{kept} + {more}; bfloat16 {4 * WIDTH}, int8 {2 * WIDTH + 8}"}
 
 
 def main():
@@ -100,7 +124,7 @@ def main():
     torch.set_num_threads(given.threads)
     for streams in STREAMS:
         for length in QUICK_LENGTHS if given.quick else LENGTHS:
-            need = 3 * streams * length * HEADS * WIDTH * 4
+            need = 5 * streams * length * HEADS * WIDTH * 4
             if need > 0.7 * available_memory():
                 print(f"bench: caches: {streams} streams of {length} keys need {need / 2**30:.0f} GiB; left out",
                       file=sys.stderr)

@@ -1,8 +1,8 @@
 """Every architecture of transformers whose file looks its attention up by name, with small random weights: outputs,
 gradients and generated tokens under fovea:full against eager, or the line that refuses it.
 
-    PYTHONPATH=python python3 bench/huggingface_table.py                 # all; some minutes
-    PYTHONPATH=python python3 bench/huggingface_table.py bart llama -v   # these folders of transformers/models
+    python3 bench/huggingface_table.py                 # all; some minutes
+    python3 bench/huggingface_table.py bart llama -v   # these folders of transformers/models
 
 Prints one line per architecture, then the counts. Ends with 1 if a difference is larger than rounding explains.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 import transformers
 
+import clone  # noqa: F401
 import fovea
 from huggingface_inputs import inputs_of
 from huggingface_small import small_config

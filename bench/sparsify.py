@@ -1,7 +1,7 @@
 """Measures the loss of a dense model when its layers choose their keys. A small byte-level Llama is trained on a
 text. Then it is trained further twice, from the same weights and with the same batches: as it is, and sparsified.
 
-    PYTHONPATH=python python3 bench/sparsify.py --text lm/english.train.txt.xz --valid lm/english.valid.txt.xz \
+    python3 bench/sparsify.py --text lm/english.train.txt.xz --valid lm/english.valid.txt.xz \
         --length 256 --spec "dsa(32)" --updates 100 --more 20
 """
 import argparse
@@ -12,6 +12,7 @@ import time
 import torch
 import transformers
 
+import clone  # noqa: F401
 import fovea
 
 

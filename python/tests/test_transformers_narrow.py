@@ -1,0 +1,98 @@
+"""NarrowCache keeps keys and values in bfloat16 or 8 bits: attention over what these stand for, and its memory."""
+import pytest
+import torch
+
+import fovea
+import hf
+from hf import transformers
+from test_transformers_cache import OPTIONS, long_model
+
+pytestmark = [hf.newer, pytest.mark.skipif(not hasattr(torch.ops.fovea, "kernel_narrow_step"),
+                                           reason="this library has no steps over narrow keys and values")]
+PRECISIONS = ["bfloat16", "int8"]
+
+
+def rounded(x, precision):
+    """The numbers that the precision keeps of each row."""
+    if precision == "bfloat16":
+        return x.bfloat16().float()
+    step = x.abs().amax(-1, keepdim=True) / 127
+    return (x / step).round() * step
+
+
+class RoundedCache(transformers.DynamicCache):
+    """transformers' own cache of what a NarrowCache keeps, in float32."""
+    def __init__(self, precision, config):
+        super().__init__(config=config)
+        self.precision = precision
+
+    def update(self, key_states, value_states, *args, **kwargs):
+        return super().update(*(rounded(x, self.precision) for x in (key_states, value_states)), *args, **kwargs)
+
+
+class Steps:
+    """Counts the steps that read narrow numbers as they lie."""
+    def __init__(self, monkeypatch):
+        from fovea.transformers._narrow import NarrowLayer
+        self.count, attend = 0, NarrowLayer.attend
+
+        def counted(*arguments):
+            out = attend(*arguments)
+            self.count += out is not None
+            return out
+        monkeypatch.setattr(NarrowLayer, "attend", counted)
+
+
+def near(made, ids, precision, **options):
+    """An 8-bit unit at a half may go the other way in one of the two, after sums in another order."""
+    mine = made.generate(ids, past_key_values=fovea.transformers.NarrowCache(precision, config=made.config), **OPTIONS, **options)
+    other = made.generate(ids, past_key_values=RoundedCache(precision, made.config), **OPTIONS, **options)
+    logits, wanted = (torch.stack(x.logits) for x in (mine, other))
+    assert torch.equal(mine.sequences, other.sequences)
+    assert (logits - wanted).abs().max() < 0.02 * wanted.std()
+    return mine
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("spec", ["full", "topk(16)", "window(32)", "1*topk(4);5*full"])
+def test_logits_of_the_rounded_keys(monkeypatch, precision, spec):
+    made, steps = long_model("llama", spec), Steps(monkeypatch)
+    near(made, hf.tokens(2, 70), precision)
+    assert steps.count == (2 * 11 if spec == "full" else 0)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_padding_and_beams(precision):
+    made, mask = long_model("llama", "full"), torch.ones(3, 70, dtype=torch.long)
+    mask[1, :30] = 0
+    near(made, hf.tokens(3, 70), precision, attention_mask=mask)
+    near(made, hf.tokens(2, 70), precision, num_beams=3)
+
+
+@pytest.mark.parametrize("precision, most", [("bfloat16", 0.02), ("int8", 0.1)])
+def test_logits_stay_near_those_of_float32(precision, most):
+    made, ids = long_model("llama", "full"), hf.tokens(1, 300)
+    with torch.no_grad():
+        caches = [fovea.transformers.NarrowCache(precision, config=made.config), transformers.DynamicCache(config=made.config)]
+        for cache in caches:
+            made(ids[:, :-1], past_key_values=cache)
+        narrow, exact = (made(ids[:, -1:], past_key_values=cache).logits for cache in caches)
+    assert 0 < (narrow - exact).abs().max() < most * exact.std()
+
+
+def test_the_bytes_of_a_token():
+    made = long_model("llama", "full")
+    cache = fovea.transformers.NarrowCache("int8", config=made.config)
+    with torch.no_grad():
+        made(hf.tokens(1, 64), past_key_values=cache)
+    layer = cache.layers[0]
+    batch, heads, length, width = layer.keys.shape
+    assert sum(part.numel() * part.element_size() for rows in layer._rows for part in rows.parts()) == 2 * heads * length * (width + 4)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="got precision 'int4'; expected one of 'bfloat16', 'int8'"):
+        fovea.transformers.NarrowCache("int4")
+    made = long_model("llama", "full")
+    with pytest.raises(ValueError, match="have no gradients"):
+        made(hf.tokens(1, 8), past_key_values=fovea.transformers.NarrowCache("int8"))

@@ -221,7 +221,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
                "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
                "offset_values": offset_values, "indices": indices, "block_indices": block_indices}
-    if isinstance(q, torch.Tensor) and q.is_cuda:
+    if not torch.compiler.is_compiling() and isinstance(q, torch.Tensor) and q.is_cuda:
         out = _device_kernels.attention(q, k, v, spec, kind, scale, (seed, layer), tensors, enable_gqa, dropout)
         if out is not None:
             return out

@@ -1,14 +1,14 @@
 """Attention from the definitions by torch's operators, in blocks of queries: for CUDA, float64 and float16, for what no
-kernel takes, and for second derivatives. Memory: the results and a block of scores."""
+kernel takes, and for second derivatives. Memory: the results and a block of scores, of FOVEA_REFERENCE_MIB."""
 import collections
 import threading
 
 import torch
 
+from ._budget import Budget
 from ._problem import rows_like, token_rows
 from ._transforms import gradients, weights_of
 
-_BLOCK = 1 << 22  # scores of a block, of all its heads
 _MOST_MASKS = 256 << 20  # bytes of masks that are kept on other devices
 _CANDIDATES, _KEPT = 0, 1  # stable/pairs.cc
 _INFINITY = float("inf")
@@ -41,19 +41,20 @@ _masks = _Masks()
 Piece = collections.namedtuple("Piece", "count q_begin k_begin q_length k_length first queries")
 
 
-def _pieces(sequences, heads):
+def _pieces(sequences, budget):
     i = 0
     while i < len(sequences):
         q_begin, q_length, k_begin, k_length = sequences[i]
-        area = q_length * k_length * heads
-        most, count = max(1, _BLOCK // max(area, 1)), 1
+        count, area = 1, q_length * k_length
+        if area == 0:
+            i += 1
+            continue
+        step = min(budget.queries(k_length), q_length)
+        most = budget.pairs // (area * budget.heads)
         while (i + count < len(sequences) and count < most
                and sequences[i + count] == [q_begin + count * q_length, q_length, k_begin + count * k_length, k_length]):
             count += 1
         i += count
-        if area == 0:
-            continue
-        step = q_length if count > 1 else max(1, _BLOCK // (heads * k_length))
         for first in range(0, q_length, step):
             yield Piece(count, q_begin, k_begin, q_length, k_length, first, min(step, q_length - first))
 
@@ -76,7 +77,7 @@ class _Rows:
         self.key_heads = torch.tensor(heads, device=self.q.device) if call.share > 1 else None
 
     def pieces(self):
-        return _pieces(self.sequences, max(self.call.heads, 1))
+        return _pieces(self.sequences, Budget(self.call))
 
     def of_queries(self, rows, piece):
         """[G, H, n, ..]."""

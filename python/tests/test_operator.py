@@ -377,3 +377,20 @@ def test_one_openmp_runtime(spec):
     with open("/proc/self/maps", encoding="utf-8") as maps:
         mapped = {line.split()[-1] for line in maps if any(n in line for n in ("libgomp", "libomp", "libiomp5"))}
     assert len(mapped) <= 1, mapped
+
+
+@pytest.mark.parametrize("device", ["xpu", "mps"])
+def test_any_device_of_torch_has_the_operators(device):
+    """Stand-ins for tensors on devices that are not here run through sizes alone; tests of C++ compute on such a device."""
+    with FakeTensorMode():
+        q = torch.empty(1, 2, 6, 8, device=device)
+        assert fovea.attention(q, q, q, "topk(3)").device.type == device
+        out, stats, kept, sums = torch.ops.fovea.attention_forward(q, q, q, None, [], [], [], "topk(3)", "self", 1.0, 0.0, [], 0,
+                                                                   False)
+        grads = torch.ops.fovea.attention_backward(out, None, q, q, q, out, stats, kept, sums, None, [], [], 0, [], "topk(3)",
+                                                   "self", 1.0, 0.0, [], 0)
+        assert all(x.device.type == device for x in grads[:3])
+    # The operators that run on real tensors of a device.
+    for name in ("attention_forward", "attention_backward", "index_topk", "index_target"):
+        for key in ("XPU", "MPS", "PrivateUse1", "CUDA"):
+            assert torch._C._dispatch_has_computed_kernel_for_dispatch_key(f"fovea::{name}", key), (name, key)

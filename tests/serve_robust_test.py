@@ -41,6 +41,42 @@ class BadInput(unittest.TestCase):
             self.assertEqual(self.status(*sent), 400, sent)
         self.assertEqual(self.status(b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"), 431)
 
+    def test_ends_of_bodies_on_which_a_proxy_may_disagree(self):
+        for coding in (b"gzip", b"gzip, chunked", b"chunked\r\nTransfer-Encoding: chunked", b"x"):
+            sent = POST + b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+            answer = self.server.raw(sent)
+            self.assertIn(answer[:12], (b"HTTP/1.1 400", b"HTTP/1.1 501"), coding)
+            self.assertEqual(answer.count(b"HTTP/1.1 "), 1, coding)
+        self.assertEqual(self.status(b"POST /translate HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 501)
+
+    def test_chunks_whose_extras_do_not_end_are_refused(self):
+        before = self.server.metric("resident_memory_bytes")
+        for begins, more in ((b"1;", b"a" * (1 << 20)), (b"0\r\n", b"X: y\r\n" * 100_000), (b"0\r\nX: ", b"y" * (1 << 20))):
+            self.assertEqual(self.status(POST + b"Transfer-Encoding: chunked\r\n\r\n" + begins, *[more] * 20), 400, begins)
+        self.assertLess(self.server.metric("resident_memory_bytes"), before + (20 << 20))
+
+    def test_other_forms_of_requests(self):
+        self.assertEqual(self.status(b"GET http://x:80/health?a=b HTTP/1.1\r\nConnection: close\r\n\r\n"), 200)
+        self.assertEqual(self.status(b"GET http://x HTTP/1.1\r\nConnection: close\r\n\r\n"), 404)
+        body = json.dumps({"text": LINES[0]}).encode()
+        post = POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+        answer = self.server.raw(b"\r\n" + post + b"\r\n" + post + b"\r\n\r\nGET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 3)
+        self.assertEqual(self.status(b"\r\n" * 20 + post), 400)
+        status, answer, _ = self.server.post("/translate", body, headers={"Content-Type": "application/json", "Content-Encoding": "gzip"})
+        self.assertEqual((status, answer["error"]), (415, "Content-Encoding: got 'gzip'; send the body as it is"))
+
+    def test_messages_are_short_and_say_where(self):
+        status, answer, _ = self.server.post("/translate", {"q": "x", "source": "\u00e4" * 100_000, "target": "de"})
+        self.assertEqual(status, 400)
+        self.assertIn("\u00e4...", answer["error"])
+        self.assertLess(len(answer["error"]), 200)
+        for body, says in ((b'{"text": "\\ud800x"}', "byte 17 follows half of a surrogate pair"), (b'{"text": NaN}', "byte 10 is not"),
+                           (b'{"text": "x"', "it ends too early"), (b'{"text": "x", "normalize": 1e999}', "too large")):
+            status, answer, _ = self.server.post("/translate", body, headers={"Content-Type": "application/json"})
+            self.assertEqual(status, 400)
+            self.assertIn(says, answer["error"])
+
     def test_large_bodies(self):
         body = b"x" * 30_000_000
         self.assertEqual(self.status(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), 413)
@@ -113,6 +149,12 @@ class Overload(unittest.TestCase):
             server.wait_for(lambda: server.metric("running") == 0 and server.metric("queue_tokens") == 0, "no work")
             self.assertEqual(server.metric("cancelled_total"), 1)
             self.assertEqual(server.post("/translate", {"text": ["un " * 200] * 400})[0], 413)
+            # A client that has sent its next request already leaves, too.
+            with socket.create_connection(("127.0.0.1", server.port)) as busy:
+                busy.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body + b"GET /health HTTP/1.1\r\n\r\n")
+                server.wait_for(lambda: server.metric("running") > 0, "work")
+            server.wait_for(lambda: server.metric("running") == 0 and server.metric("queue_tokens") == 0, "no work")
+            self.assertEqual(server.metric("cancelled_total"), 2)
 
     def test_a_deadline_frees_the_place(self):
         with Served(*MODEL, "--timeout", 0.5, "--quiet") as server:

@@ -275,6 +275,21 @@ class DeepL(OneServer):
         with self.assertRaises(deepl.GlossaryNotFoundException):
             client.get_glossary(made.glossary_id)
 
+    @needs(deepl, "deepl")
+    def test_glossaries_in_csv(self):
+        client = deepl.DeepLClient("key", server_url=self.server.url)
+        made = client.create_glossary_from_csv("csv", "EN", "DE", '"a, b","the ""c"""\nx,y z,en,DE\n')
+        self.assertEqual(made.entry_count, 2)
+        self.assertEqual(client.get_glossary_entries(made), {"a, b": 'the "c"', "x": "y z"})
+        client.delete_glossary(made)
+        glossary = {"name": "n", "source_lang": "en", "target_lang": "de", "entries_format": "csv"}
+        for entries, says in (("a\n", "line 1: got 1 field; expected SOURCE,TARGET"), ("a,b\nc,d,en\n", "line 2: got 3 fields"),
+                              ("a,b,de,en\n", "line 1: got the languages de and en"), ('a,"b\n', "line 1: a quote has no end"),
+                              ("a,b\n,c\n", "line 2: got a term without a source"), ('"a\tb",c\n', "line 1: got a term with a tab"),
+                              ("\n", "got no line"), ("a,b\0\n", "line 1")):
+            self.wrong("/v2/glossaries", {**glossary, "entries": entries}, 400, says)
+        self.wrong("/v2/glossaries", {**glossary, "entries": "a,b", "entries_format": "xls"}, 400, "tsv or csv")
+
     def test_forms_and_limits(self):
         form = urllib.parse.urlencode([("text", LINES[0]), ("text", LINES[1]), ("target_lang", "de")]).encode()
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -313,7 +328,9 @@ class OpenAi(OneServer):
         log_probs = several.choices[0].logprobs
         self.assertEqual(len(log_probs.tokens), len(log_probs.token_logprobs))
         self.assertTrue(all(value <= 0 for value in log_probs.token_logprobs))
-        self.assertTrue(all(len(top) in (1, 2) for top in log_probs.top_logprobs))
+        self.assertTrue(all(len(top) in (2, 3) for top in log_probs.top_logprobs))
+        for chosen, value, top in zip(log_probs.tokens, log_probs.token_logprobs, log_probs.top_logprobs):
+            self.assertEqual(top[chosen], value)
         with self.assertRaises(openai.NotFoundError):
             client.completions.create(model="none", prompt="x")
         with self.assertRaisesRegex(openai.BadRequestError, "translates"):
@@ -332,6 +349,44 @@ class OpenAi(OneServer):
         with self.assertRaisesRegex(openai.BadRequestError, "tools"):
             client.chat.completions.create(model="en-de", messages=messages, tools=[{"type": "function", "function": {"name": "f"}}])
 
+    @needs(openai, "openai")
+    def test_echo_with_logprobs_scores_the_prompt(self):
+        prompt = LINES[0] + "\u00e4 " + LINES[1] + " " + LINES[2] * 9  # more than one piece of the prompt
+        path = PLACE.folder / "prompt.txt"
+        path.write_text(prompt)
+        scores = [float(line.split("\t")[-1]) for line in
+                  checked("score", "--model", language_model(), "--train-sets", path, "--level", "unit", "--context",
+                          len(prompt.encode()), "--quiet").stdout.splitlines()]
+        client = openai.OpenAI(base_url=f"{self.server.url}/v1", api_key="key", max_retries=0)
+        asked = dict(model="lm", prompt=prompt, echo=True, logprobs=2, seed=5)
+        found = client.completions.create(**asked, max_tokens=0)
+        choice = found.choices[0]
+        self.assertEqual((choice.text, choice.finish_reason, found.usage.completion_tokens), (prompt, "length", 0))
+        self.assertEqual(len(choice.logprobs.tokens), len(prompt.encode()))
+        self.assertEqual(len(scores), len(prompt.encode()))
+        for value, score in zip(choice.logprobs.token_logprobs, scores):
+            self.assertAlmostEqual(value, score, delta=1e-4 * max(1, abs(score)))
+        for token, offset in zip(choice.logprobs.tokens, choice.logprobs.text_offset):
+            if not token.startswith("bytes:"):
+                self.assertTrue(prompt[offset:].startswith(token), (token, offset))
+        place = choice.logprobs.tokens.index("bytes:\\xc3")
+        self.assertEqual(choice.logprobs.tokens[place + 1], "bytes:\\xa4")
+        self.assertEqual([prompt[offset] for offset in choice.logprobs.text_offset[place:place + 3]], ["\u00e4", "\u00e4", " "])
+        longer = client.completions.create(**asked, max_tokens=9).choices[0]
+        self.assertEqual(longer.logprobs.token_logprobs[:len(scores)], choice.logprobs.token_logprobs)
+        self.assertEqual(len(longer.logprobs.tokens), len(scores) + 9)
+        self.assertTrue(longer.text.startswith(prompt))
+        parts = list(client.completions.create(**asked, max_tokens=9, stream=True))
+        self.assertEqual("".join(part.choices[0].text for part in parts), longer.text)
+        for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+            streamed = sum((getattr(part.choices[0].logprobs, name) for part in parts if part.choices[0].logprobs), [])
+            self.assertEqual(streamed, getattr(longer.logprobs, name), name)
+        alone = client.completions.create(**{**asked, "echo": False}, max_tokens=9).choices[0].logprobs
+        self.assertEqual(alone.tokens, longer.logprobs.tokens[len(scores):])
+        self.assertEqual(alone.text_offset[0], 0)
+        empty = client.completions.create(model="lm", prompt="", echo=True, logprobs=1, max_tokens=0).choices[0]
+        self.assertEqual((empty.text, empty.logprobs.tokens), ("", []))
+
     def test_a_stop_ends_a_text(self):
         whole = self.ok("/v1/completions", {"model": "lm", "prompt": "un", "max_tokens": 30, "seed": 3})["choices"][0]["text"]
         stop = re.search("[ -~]{2}", whole[5:])[0]  # whole characters
@@ -342,9 +397,9 @@ class OpenAi(OneServer):
         for body, says in (({"prompt": "x"}, "model is missing"), ({"model": "lm", "prompt": {}}, "prompt: got an object"),
                            ({"model": "lm", "prompt": [1, "x"]}, "expected tokens"),
                            ({"model": "lm", "prompt": [257]}, "tokens from 0 to 256"),
-                           ({"model": "lm", "max_tokens": 0}, "max_tokens: got 0; expected a whole number from 1 to 4096"),
+                           ({"model": "lm", "max_tokens": -1}, "max_tokens: got -1; expected a whole number from 0 to 4096"),
                            ({"model": "lm", "temperature": -1}, "temperature"), ({"model": "lm", "suffix": "x"}, "suffix"),
-                           ({"model": "lm", "top_p": 0}, "top_p"), ({"model": "lm", "echo": True, "logprobs": 1}, "echo")):
+                           ({"model": "lm", "top_p": 0}, "top_p"), ({"model": "lm", "logprobs": 21}, "logprobs")):
             error = self.wrong("/v1/completions", body, 400, says)["error"]
             self.assertEqual(error["type"], "invalid_request_error")
         self.wrong("/v1/chat/completions", {"model": "en-de", "messages": [{"role": "system", "content": "x"}]}, 400, "'user'")

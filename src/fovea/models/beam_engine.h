@@ -25,7 +25,8 @@ class BeamEngine {
   BeamEngine(SearchModel& model, const EngineLimits& limits, int64_t eos) : model_(model), limits_(limits), eos_(eos) {}
 
   void add(BeamRequest request) { waiting_.push_back(std::move(request)); }
-  // Waiting sentences join as far as the limits let them; those of a model with routed heads when all others are done.
+  // Waiting sentences join as far as the limits let them; beside many running ones, several join together, after three
+  // steps at most. Those of a model with routed heads join when all others are done.
   // Then computes the next token of every hypothesis. Returns false if there was nothing to do. If it throws, all
   // requests are gone.
   bool step();
@@ -43,6 +44,7 @@ class BeamEngine {
     int64_t rows, tokens;  // at most, and of the source
   };
   std::vector<BeamRequest> joining();
+  bool should_gather();
   // The encoder's output for the sources.
   nn::OtherSide encode(const std::vector<BeamRequest>& requests);
   void compute(std::vector<BeamRequest> joined);
@@ -54,7 +56,7 @@ class BeamEngine {
   std::deque<BeamRequest> waiting_;
   search::BeamSearch search_;
   std::map<int64_t, Running> running_;  // by the number of the sentence in the search
-  int64_t rows_computed_ = 0;
+  int64_t rows_computed_ = 0, gathered_steps_ = 0;
   std::shared_ptr<nn::Stepper> state_;  // null: no sentence runs
   std::vector<Done> done_;
 };

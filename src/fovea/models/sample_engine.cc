@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "fovea/models/diverged.h"
 #include "fovea/nn/index_tensor.h"
@@ -39,7 +40,9 @@ bool SampleEngine::step() {
 
 void SampleEngine::compute() {
   match_state();
-  choose(read_next());
+  const Read read = read_next();
+  score_prompts(read);
+  choose(read);
   if (std::ranges::all_of(rows_, &Row::is_gone)) rows_.clear(), state_.reset();
 }
 
@@ -60,21 +63,21 @@ void SampleEngine::match_state() {
   }
   std::erase_if(rows_, [](const Row& row) { return row.is_gone; });
   if (!state_ || kept.empty()) {
-    state_ = model_.model->start(added, model_.decoder, nn::StepCache::Rows::kApart, texts_.cut);
+    state_ = model_.model->start(added, model_.decoder, nn::StepCache::Rows::kApart, texts_.cut, texts_.cache);
     return;
   }
   if (any_gone) state_->reorder(kept);
   if (added > 0) state_->add_rows(added);
 }
 
-// The model reads the next units of every row: [rows, M], of the last of them.
-at::Tensor SampleEngine::read_next() {
+// The model reads the next units of every row.
+SampleEngine::Read SampleEngine::read_next() {
   // A route that is not causal depends on the units that are read together.
   const int64_t most = state_->can_add() ? kPromptPiece : std::numeric_limits<int64_t>::max();
   std::vector<int64_t> units, offsets = {0};
   for (Row& row : rows_) {
     if (row.reads_prompt()) {
-      const int64_t end = row.read + std::min(most, std::ssize(row.request.prompt) - row.read);
+      const int64_t end = row.read + std::min(most, row.to_read() - row.read);
       units.insert(units.end(), row.request.prompt.begin() + row.read, row.request.prompt.begin() + end);
       row.read = end;
     } else {
@@ -84,28 +87,76 @@ at::Tensor SampleEngine::read_next() {
   }
   const bool one_each = units.size() == rows_.size();
   const at::Tensor tokens = nn::index_tensor(std::move(units)).to(model_.model->output_weight().device());
-  return one_each ? state_->step(tokens) : state_->prefill(tokens, nn::index_tensor(std::move(offsets)));
+  return {one_each ? state_->step(tokens) : state_->read(tokens, nn::index_tensor(offsets)), std::move(offsets)};
 }
 
-void SampleEngine::choose(const at::Tensor& hidden) {
+void SampleEngine::score_prompts(const Read& read) {
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    if (!row.request.scores_prompt || row.made > 0) continue;
+    const int64_t count = read.offsets[r + 1] - read.offsets[r];
+    // The hidden states are those of the units before the scored ones; nothing is scored by the prompt's last unit.
+    const int64_t first = row.read - count + 1, end = std::min(row.read + 1, std::ssize(row.request.prompt));
+    for (int64_t begin = first; begin < end; begin += kPromptPiece) {
+      const int64_t size = std::min(kPromptPiece, end - begin);
+      score_prompt(row, read.hidden.narrow(0, read.offsets[r] + begin - first, size), begin);
+    }
+    if (row.reads_prompt() || row.request.max_length > 0) continue;
+    row.is_gone = true;
+    chosen_.back().end = End::kLength;
+  }
+}
+
+// The log-probabilities of the prompt's units from `first` on, one for each of the hidden states.
+void SampleEngine::score_prompt(Row& row, const at::Tensor& hidden, int64_t first) {
+  const at::Tensor logits = model_.output(hidden.to(at::kFloat)).cpu();
+  const int64_t count = logits.size(0), vocabulary = logits.size(1);
+  const int64_t n = std::clamp<int64_t>(row.request.num_top.value_or(0), 1, vocabulary);
+  std::vector<search::Candidate> top(static_cast<size_t>(n * count));
+  std::vector<float> unused(static_cast<size_t>(count)), log_probs(static_cast<size_t>(count));
+  std::vector<int64_t> offsets(static_cast<size_t>(count + 1));
+  std::iota(offsets.begin(), offsets.end(), 0);
+  const std::vector<int32_t> asked(row.request.prompt.begin() + first, row.request.prompt.begin() + first + count);
+  const search::TopN wanted{.n = n,
+                            .best = top.data(),
+                            .eos_log_prob = unused.data(),
+                            .asked_offsets = offsets.data(),
+                            .asked = asked.data(),
+                            .asked_log_probs = log_probs.data()};
+  if (search::top_n_log_softmax({logits.const_data_ptr<float>(), count, vocabulary}, wanted, ops::torch_executor()) > 0)
+    refuse_diverged();
+  const int64_t shown = std::min(row.request.num_top.value_or(0), n);
+  for (int64_t i = 0; i < count; ++i) {
+    Chosen& given = chosen_.emplace_back(Chosen{row.request.ticket, asked[static_cast<size_t>(i)]});
+    given.is_given = true;
+    given.log_prob = log_probs[static_cast<size_t>(i)];
+    given.top.assign(top.begin() + i * n, top.begin() + i * n + shown);
+  }
+}
+
+void SampleEngine::choose(const Read& read) {
+  std::vector<size_t> choosing;
   std::vector<int64_t> places;
   for (size_t r = 0; r < rows_.size(); ++r) {
-    if (!rows_[r].reads_prompt()) places.push_back(static_cast<int64_t>(r));
+    if (rows_[r].reads_prompt() || rows_[r].is_gone) continue;
+    choosing.push_back(r);
+    places.push_back(read.offsets[r + 1] - 1);
   }
   if (places.empty()) return;
-  const bool all = places.size() == rows_.size();
-  const at::Tensor chosen_rows = all ? hidden : hidden.index_select(0, nn::index_tensor(places).to(hidden.device()));
+  const bool all = std::ssize(places) == read.hidden.size(0);
+  const at::Tensor chosen_rows =
+      all ? read.hidden : read.hidden.index_select(0, nn::index_tensor(std::move(places)).to(read.hidden.device()));
   at::Tensor logits = model_.output(chosen_rows.to(at::kFloat)).cpu();
   auto* data = logits.mutable_data_ptr<float>();
   const int64_t vocabulary = logits.size(1);
-  std::vector<Chosen> chosen(places.size());
-  ops::torch_executor().run(std::ssize(places), [&](int64_t i, int) {
+  std::vector<Chosen> chosen(choosing.size());
+  ops::torch_executor().run(std::ssize(choosing), [&](int64_t i, int) {
     const auto place = static_cast<size_t>(i);
-    chosen[place] = choose_unit(rows_[static_cast<size_t>(places[place])], data + i * vocabulary, vocabulary);
+    chosen[place] = choose_unit(rows_[choosing[place]], data + i * vocabulary, vocabulary);
   });
   if (std::ranges::find(chosen, search::kNotFinite, &Chosen::unit) != chosen.end()) refuse_diverged();
-  for (size_t i = 0; i < places.size(); ++i) {
-    Row& row = rows_[static_cast<size_t>(places[i])];
+  for (size_t i = 0; i < choosing.size(); ++i) {
+    Row& row = rows_[choosing[i]];
     row.last_made = chosen[i].unit;
     ++row.made;
     if (chosen[i].unit == texts_.last) {

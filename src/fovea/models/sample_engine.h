@@ -21,10 +21,11 @@ struct SampleRequest {
   Ticket ticket = 0;            // unlike any other's
   std::vector<int64_t> prompt;  // begins with the unit that begins every text
   search::SampleOptions choice = {};
-  int64_t max_length = 1;               // units added to the prompt, at least 1
+  int64_t max_length = 1;               // units added to the prompt; 0: only scores_prompt, of at least 2 units
   std::vector<int64_t> never = {};      // units that are not chosen, as if their probability were 0
   uint64_t seed = 0;                    // of the choices
   std::optional<int64_t> num_top = {};  // log-probabilities are wanted: the chosen unit's, and of so many best units
+  bool scores_prompt = false;           // they are wanted of the prompt's units behind the first, too
 };
 
 class SampleEngine {
@@ -33,6 +34,7 @@ class SampleEngine {
   struct Texts {
     std::optional<int64_t> last = {};  // the unit that ends a text
     nn::StreamCut cut = {};            // how the model reads a text
+    nn::CacheType cache = nn::CacheType::kModel;
   };
   // `model` must live longer.
   SampleEngine(const SearchModel& model, const EngineLimits& limits, const Texts& texts)
@@ -49,6 +51,7 @@ class SampleEngine {
     Ticket ticket;
     int64_t unit;
     End end = End::kNone;
+    bool is_given = false;                    // a unit of the prompt; those come before what was chosen behind them
     float log_prob = 0;                       // by the model alone, if it is wanted
     std::vector<search::Candidate> top = {};  // the num_top best
   };
@@ -64,13 +67,22 @@ class SampleEngine {
     int64_t last_made = 0;
     bool is_new = true;  // the model's state does not have the row
     bool is_gone = false;
-    bool reads_prompt() const { return read < std::ssize(request.prompt); }
+    // Nothing follows the prompt's last unit if no unit is wanted behind it.
+    int64_t to_read() const { return std::ssize(request.prompt) - (request.max_length == 0 ? 1 : 0); }
+    bool reads_prompt() const { return read < to_read(); }
+  };
+  // The hidden states of the units that a step read.
+  struct Read {
+    at::Tensor hidden;             // [units, M]
+    std::vector<int64_t> offsets;  // of each row's units, [rows + 1]
   };
   void join();
   void compute();
   void match_state();
-  at::Tensor read_next();
-  void choose(const at::Tensor& hidden);
+  Read read_next();
+  void score_prompts(const Read& read);
+  void score_prompt(Row& row, const at::Tensor& hidden, int64_t first);
+  void choose(const Read& read);
   Chosen choose_unit(Row& row, float* logits, int64_t vocabulary) const;
 
   const SearchModel& model_;

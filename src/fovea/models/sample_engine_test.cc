@@ -125,6 +125,54 @@ TEST(SampleEngine, ALongPromptIsReadInPieces) {
   }
 }
 
+// The log-probabilities of a prompt of several pieces, each against a choice behind the units before it; and no unit
+// behind the prompt.
+TEST(SampleEngine, ScoresThePromptBesideOtherTexts) {
+  const c10::InferenceMode guard;
+  const nn::Model model = test_model("topk(4)");
+  SearchModel laid_out(model);
+  for (const SampleEngine::Texts& texts : {SampleEngine::Texts{.last = 5}, {.last = 5, .cut = {100, 30}}}) {
+    SampleRequest request = request_of(1000, 2);
+    request.prompt = {kBegin};
+    for (int64_t i = 0; i < 2 * kPromptPiece; ++i) request.prompt.push_back(i * i % kBegin);
+    request.max_length = 0, request.num_top = 2, request.scores_prompt = true;
+    SampleEngine engine(laid_out, {}, texts);
+    for (Ticket other = 0; other < 4; ++other) engine.add(request_of(other, 30));
+    engine.add(request);
+    std::vector<SampleEngine::Chosen> given;
+    Texts others;
+    while (engine.step()) {
+      for (SampleEngine::Chosen& chosen : engine.take()) {
+        if (chosen.ticket == request.ticket) {
+          given.push_back(std::move(chosen));
+        } else if (chosen.end != SampleEngine::End::kLast) {
+          others[chosen.ticket].push_back(chosen.unit);
+        }
+      }
+    }
+    for (Ticket other = 0; other < 4; ++other) EXPECT_EQ(others[other], alone(model, request_of(other, 30), texts));
+    ASSERT_EQ(given.size(), request.prompt.size() - 1);
+    for (size_t i = 0; i < given.size(); ++i) {
+      EXPECT_TRUE(given[i].is_given);
+      EXPECT_EQ(given[i].unit, request.prompt[i + 1]);
+      EXPECT_EQ(given[i].end, i + 1 == given.size() ? SampleEngine::End::kLength : SampleEngine::End::kNone);
+    }
+    for (const size_t i : {0, 1, 70, 99, 100, 255, 256, 511}) {
+      SampleRequest behind = request;
+      behind.prompt.resize(i + 1);
+      behind.max_length = 1, behind.scores_prompt = false, behind.choice = {.temperature = 0}, behind.never = {};
+      engine.add(behind);
+      std::vector<SampleEngine::Chosen> chosen;
+      while (chosen.empty() && engine.step()) chosen = engine.take();
+      ASSERT_EQ(chosen.size(), 1U);
+      EXPECT_EQ(given[i].top, chosen[0].top) << i;
+      if (texts.cut.segment > 0) continue;
+      const at::Tensor expected = next_log_probs(model, behind.prompt);
+      EXPECT_NEAR(given[i].log_prob, expected[given[i].unit].item<double>(), 1e-4) << i;
+    }
+  }
+}
+
 // Excluded units have no part in the choice, but keep their share of the probability.
 TEST(SampleEngine, LogProbabilitiesAreTheModelsOwn) {
   const nn::Model model = test_model("full");

@@ -1,5 +1,6 @@
 #include "fovea/serve/connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -23,8 +24,11 @@ namespace http = boost::beast::http;
 
 namespace {
 
-constexpr size_t kMostWaiting = size_t{4} << 20;    // bytes of a stream that its client has not read
-constexpr size_t kMostLingered = size_t{64} << 20;  // bytes that are read and dropped after a refusal
+constexpr size_t kMostWaiting = size_t{4} << 20;     // bytes of a stream that its client has not read
+constexpr size_t kMostBuffered = size_t{128} << 10;  // bytes that are read but not parsed: a head, a trailer, pieces
+constexpr int64_t kMostSkipped = 4;                  // empty lines before a request
+constexpr std::chrono::milliseconds kLook{50};       // between two looks for a client that has left
+constexpr size_t kMostLingered = size_t{64} << 20;   // bytes that are read and dropped after a refusal
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
@@ -72,7 +76,9 @@ Connection::Connection(Tcp::socket socket, const ServerOptions& options, Service
                        std::function<void(const std::shared_ptr<Connection>&)> closed)
     : context_(static_cast<asio::io_context&>(socket.get_executor().context())),
       stream_(std::move(socket)),
+      buffer_(kMostBuffered),
       deadline_(context_),
+      look_(context_),
       options_(options),
       service_(service),
       room_(room),
@@ -125,7 +131,10 @@ Request Connection::head_of(const Parser& parser) {
   const auto& message = parser.get();
   Request head;
   head.method = std::string(message.method_string());
-  const std::string target(message.target());
+  std::string target(message.target());
+  // Proxies may be asked for a whole address: http://host/path.
+  if (const size_t host = target.find("://"); !target.starts_with('/') && host != std::string::npos)
+    target.erase(0, std::min(target.find('/', host + 3), target.size()));
   const size_t mark = target.find('?');
   head.path = percent_decoded(target.substr(0, mark)).value_or("");
   if (mark != std::string::npos) head.query = target.substr(mark + 1);
@@ -133,9 +142,31 @@ Request Connection::head_of(const Parser& parser) {
   return head;
 }
 
+// Some clients send an empty line behind a body, which would begin the next request.
+bool Connection::skip_line_end() {
+  const auto bytes = buffer_.data();
+  const std::string_view next(static_cast<const char*>(bytes.data()), bytes.size());
+  if (!next.starts_with("\r\n") || ++skipped_ > kMostSkipped) return false;
+  buffer_.consume(2);
+  return true;
+}
+
+// A proxy before this server may see another end of the body than the parser, which knows chunks and nothing else.
+std::string Connection::wrong_framing() const {
+  const auto& message = parser_->get();
+  const auto [begin, end] = message.equal_range(http::field::transfer_encoding);
+  if (begin == end) return {};
+  const std::string coding(begin->value());
+  if (std::next(begin) == end && lower(coding) == "chunked" && message.version() >= 11) return {};
+  return cat("Transfer-Encoding: got '", one_line(coding), "'; expected chunked, in HTTP/1.1, or a Content-Length");
+}
+
 void Connection::take_head(Failure failure) {
+  if (failure == http::error::bad_method && skip_line_end()) return read_head();
   if (failure) return fail_to_read(failure);
   begin_request(head_of(*parser_));
+  skipped_ = 0;
+  if (const std::string wrong = wrong_framing(); !wrong.empty()) return refuse(501, wrong);
   if (const Response quick = service_.quick_answer(request_); quick.status != 0) {
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     keeps_open_ = keeps_open_ && parser_->keep_alive() && !has_body;
@@ -181,6 +212,8 @@ void Connection::fail_to_read(Failure failure) {
   if (is_too_slow_) {
     status = 408;
     message = cat("the request did not come whole within ", options_.read_timeout, " s");
+  } else if (failure == http::error::buffer_overflow && parser_->is_header_done()) {
+    message = "the body has too much beside its chunks; expected no extensions and trailers";
   } else if (failure == http::error::header_limit || failure == http::error::buffer_overflow) {
     status = 431;
     message = cat("the head of the request has more than ", options_.max_head, " bytes");
@@ -224,9 +257,19 @@ void Connection::watch_client() {
 void Connection::look_at_client() {
   char next = 0;
   const ssize_t found = ::recv(stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (found > 0) return;  // the next request, which waits in the socket
+  if (found > 0) return watch_behind_request();
   if (found < 0 && (errno == EAGAIN || errno == EINTR)) return watch_client();
   give_up();
+}
+
+// The next request waits in the socket and hides from reads that the client has left behind it.
+void Connection::watch_behind_request() {
+  pollfd state{.fd = stream_.socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+  if (::poll(&state, 1, 0) > 0) return give_up();
+  look_.expires_after(kLook);
+  look_.async_wait([self = shared_from_this(), watched = exchange_](const Failure& failure) {
+    if (!failure && self->exchange_ == watched && !watched->is_over()) self->watch_behind_request();
+  });
 }
 
 void Connection::start_deadline() {
@@ -367,6 +410,7 @@ void Connection::close() {
   if (std::exchange(is_closed_, true)) return;
   give_room_back();
   deadline_.cancel();
+  look_.cancel();
   Failure ignored;
   stream_.socket().close(ignored);
   closed_(shared_from_this());

@@ -59,11 +59,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_body();
   void take_body(Failure failure);
   void fail_to_read(Failure failure);
+  bool skip_line_end();
+  // What is wrong with the way in which the head says that its body ends; "" if nothing is.
+  std::string wrong_framing() const;
   bool take_room(size_t bytes);
   void give_room_back();
   void hand_over();
   void watch_client();
   void look_at_client();
+  void watch_behind_request();
   void start_deadline();
   void pass_deadline();
   void answer_at_once(const Response& response);  // without an exchange
@@ -83,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::io_context& context_;
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;
-  boost::asio::steady_timer deadline_;
+  boost::asio::steady_timer deadline_, look_;
   const ServerOptions& options_;
   Service& service_;
   BodyRoom& room_;
@@ -95,7 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::chrono::steady_clock::time_point began_;
   std::deque<std::string> waiting_;  // bytes to write
   size_t waiting_bytes_ = 0, lingered_ = 0;
-  int64_t answered_ = 0;
+  int64_t answered_ = 0, skipped_ = 0;
   bool is_writing_ = false, is_streaming_ = false, is_chunked_ = false, has_answer_ = false, keeps_open_ = true,
        is_too_slow_ = false, is_closed_ = false;
 };

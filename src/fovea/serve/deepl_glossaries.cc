@@ -7,6 +7,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/serve/languages.h"
+#include "fovea/text/csv.h"
 
 namespace fovea::serve {
 namespace {
@@ -39,6 +40,36 @@ Json glossary_json(const Glossary& glossary) {
           {"entry_count", glossary.terms->terms().size()}};
 }
 
+// Records SOURCE,TARGET, or with the languages of both behind them.
+std::vector<text::Term> terms_of_csv(const Glossary& glossary) {
+  std::vector<text::Term> terms;
+  for (const text::CsvRecord& record : text::parse_csv(glossary.entries, "entries")) {
+    const std::vector<std::string>& fields = record.fields;
+    if (fields.size() != 2 && fields.size() != 4)
+      throw Error(cat("entries, line ", record.line, ": got ", fields.size(), fields.size() == 1 ? " field" : " fields",
+                      "; expected SOURCE,TARGET"));
+    if (fields.size() == 4 && (lower(fields[2]) != glossary.source || lower(fields[3]) != glossary.target))
+      throw Error(cat("entries, line ", record.line, ": got the languages ", fields[2], " and ", fields[3],
+                      "; expected ", glossary.source, " and ", glossary.target));
+    for (const std::string& side : {fields[0], fields[1]})
+      if (side.find_first_of("\t\r\n") != std::string::npos)
+        throw Error(cat("entries, line ", record.line, ": got a term with a tab or a line end; expected words"));
+    terms.push_back({std::string(trim(fields[0])), std::string(trim(fields[1])), record.line});
+  }
+  return terms;
+}
+
+// Reads the entries. Lines of CSV become lines SOURCE<TAB>TARGET, as which clients ask for them.
+void read_entries(Glossary& glossary, const std::string& format) {
+  if (format != "csv") {
+    glossary.terms = std::make_shared<text::TermList>(text::TermList::from_text(glossary.entries, "entries"));
+    return;
+  }
+  glossary.terms = std::make_shared<text::TermList>(terms_of_csv(glossary), "entries");
+  glossary.entries.clear();
+  for (const text::Term& term : glossary.terms->terms()) glossary.entries += cat(term.source, "\t", term.target, "\n");
+}
+
 // The part of the path behind "/v2/glossaries/".
 const Glossary& glossary_of_path(const Context& context, const Request& request) {
   std::string id = request.path.substr(std::string_view("/v2/glossaries/").size());
@@ -68,7 +99,7 @@ std::shared_ptr<const text::TermList> glossary_terms(const Context& context, con
   if (base(glossary.source) != base(source) || base(glossary.target) != base(target))
     throw HttpError(400,
                     cat("glossary_id: the glossary translates from ", glossary.source, " into ", glossary.target,
-                        "; expected ", source, " into ", target),
+                        "; expected ", shown_text(source), " into ", shown_text(target)),
                     "glossary_id");
   return glossary.terms;
 }
@@ -83,16 +114,15 @@ void make_glossary(Context& context, const std::shared_ptr<Exchange>& exchange) 
   glossary.source = lower(required(fields, "source_lang"));
   glossary.target = lower(required(fields, "target_lang"));
   glossary.entries = required(fields, "entries");
-  if (required(fields, "entries_format") != "tsv")
-    throw HttpError(400, "entries_format: expected tsv, lines SOURCE<TAB>TARGET", "entries_format");
-  const auto model = context.models.translator(glossary.source, glossary.target);
+  const std::string format = fields.choice("entries_format", {"tsv", "csv"}, "");
+  (void)context.models.translator(glossary.source, glossary.target);  // refuses languages that no model has
   try {
-    glossary.terms = std::make_shared<text::TermList>(text::TermList::from_text(glossary.entries, "entries"));
+    read_entries(glossary, format);
   } catch (const Error& error) {
     throw HttpError(400, error.what(), "entries");
   }
   if (glossary.terms->terms().empty())
-    throw HttpError(400, "entries: got no line; expected SOURCE<TAB>TARGET", "entries");
+    throw HttpError(400, "entries: got no line; expected a source and a target in each", "entries");
   glossary.id = new_glossary_id();
   glossary.created = now_text();
   exchange->answer(json_response(glossary_json(glossary), 201));

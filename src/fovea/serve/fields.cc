@@ -5,6 +5,7 @@
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/serve/form.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::serve {
 namespace {
@@ -55,6 +56,13 @@ Json form_object(std::string_view text) {
   return object;
 }
 
+// Half a surrogate pair is hard to see: libraries write it for bytes that are not text.
+std::string why_not_json(const std::string& text, const Json::parse_error& error) {
+  if (error.byte > text.size()) return "it ends too early";
+  const bool is_surrogate = std::string_view(error.what()).find("surrogate") != std::string_view::npos;
+  return cat("byte ", error.byte, is_surrogate ? " follows half of a surrogate pair" : " is not expected");
+}
+
 bool has_type(const Request& request, std::string_view type) {
   const std::string given = lower(request.header("content-type"));
   return trim(std::string_view(given).substr(0, given.find(';'))) == type;
@@ -62,17 +70,30 @@ bool has_type(const Request& request, std::string_view type) {
 
 }  // namespace
 
+std::string shown_text(std::string_view text) {
+  constexpr size_t kMost = 60;
+  if (text.size() <= kMost) return one_line(std::string(text));
+  const std::string_view beginning = text.substr(0, kMost);
+  return one_line(std::string(beginning.substr(0, kMost - text::cut_character(beginning)))) + "...";
+}
+
 Json parse_json(const std::string& text) {
+  constexpr const char* kExpected = "; expected an object like {\"q\": \"text\"}";
   require_shallow(text);
   try {
     return Json::parse(text);
-  } catch (const Json::exception&) {
+  } catch (const Json::parse_error& error) {
     if (!is_valid_utf8(text)) throw HttpError(400, "the body has bytes that are not UTF-8; send the text in UTF-8");
-    throw HttpError(400, "the body is not JSON; expected an object like {\"q\": \"text\"}");
+    throw HttpError(400, cat("the body is not JSON: ", why_not_json(text, error), kExpected));
+  } catch (const Json::exception&) {
+    throw HttpError(400, cat("the body is not JSON: it has a number that is too large", kExpected));
   }
 }
 
 Fields::Fields(const Request& request) {
+  if (const std::string_view coding = request.header("content-encoding");
+      !coding.empty() && lower(coding) != "identity")
+    throw HttpError(415, cat("Content-Encoding: got '", shown_text(coding), "'; send the body as it is"));
   if (has_type(request, "application/x-www-form-urlencoded")) {
     if (std::string_view(request.body).starts_with('{'))
       throw HttpError(
@@ -81,7 +102,7 @@ Fields::Fields(const Request& request) {
     is_form_ = true;
   } else if (!request.body.empty()) {
     if (!has_type(request, "application/json"))
-      throw HttpError(415, cat("Content-Type: got '", request.header("content-type"),
+      throw HttpError(415, cat("Content-Type: got '", shown_text(request.header("content-type")),
                                "'; expected application/json or application/x-www-form-urlencoded"));
     object_ = parse_json(request.body);
     if (!object_.is_object())

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/base/error.h"
@@ -25,6 +26,9 @@ class HttpError : public Error {
   int status_;
   std::string field_;
 };
+
+// A text of a request for a message: its first 60 bytes, on one line.
+std::string shown_text(std::string_view text);
 
 // Parses JSON whose values lie at most 32 deep. Throws an HttpError for other text.
 Json parse_json(const std::string& text);

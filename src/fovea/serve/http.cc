@@ -34,6 +34,7 @@ std::string_view reason_of(int status) {
       Reason{431, "Request Header Fields Too Large"},
       Reason{456, "Quota Exceeded"},
       Reason{500, "Internal Server Error"},
+      Reason{501, "Not Implemented"},
       Reason{503, "Service Unavailable"},
       Reason{504, "Gateway Timeout"},
   };

@@ -7,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/models/sampler.h"
 #include "fovea/serve/openai.h"
+#include "fovea/serve/openai_log_probs.h"
 #include "fovea/serve/translate_texts.h"
 
 namespace fovea::serve {
@@ -20,20 +21,22 @@ struct CompletionWishes {
   int64_t count = 1;                 // texts for each prompt
   std::optional<int64_t> log_probs;  // alternatives beside each unit
   bool echo = false, streams = false, shows_usage = false;
+  bool scores_prompt() const { return echo && log_probs; }
 };
 
 // A text that grows.
 struct Choice {
-  std::string text;
-  std::vector<language::CompletionUnit> units;
+  std::string text;  // without the prompt
   std::optional<language::CompletionEnd> end;
+  std::optional<TokenLogProbs> scores;  // if log-probabilities are wanted
+  Json log_probs;                       // of all parts so far; not of a stream
 };
 
 struct TextsJob : CompletionJob {
   using CompletionJob::CompletionJob;
   CompletionWishes wishes;
-  Json head;  // of each object that is sent
-  std::vector<std::string> prompts;
+  Json head;                         // of each object that is sent
+  std::vector<std::string> prompts;  // as texts
   std::vector<Choice> choices;
   int64_t prompt_units = 0, new_units = 0;
   size_t left = 0;
@@ -90,8 +93,6 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   wishes.echo = fields.truth("echo").value_or(false);
   wishes.streams = fields.truth("stream").value_or(false);
   wishes.shows_usage = wants_stream_usage(fields);
-  if (wishes.echo && wishes.log_probs)
-    throw HttpError(400, "logprobs: the prompt's own tokens have none; leave out echo or logprobs", "logprobs");
   for (const char* const name : {"suffix", "logit_bias"})
     fields.refuse(name, "the models do not know it; leave it out");
   for (const char* const name : {"presence_penalty", "frequency_penalty"})
@@ -105,7 +106,7 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
                                        const ServeOptions& options) {
   language::CompletionRequest request;
   request.max_units =
-      fields.whole("max_tokens", 1, options.max_new_tokens).value_or(std::min<int64_t>(16, options.max_new_tokens));
+      fields.whole("max_tokens", 0, options.max_new_tokens).value_or(std::min<int64_t>(16, options.max_new_tokens));
   request.choice.temperature = fields.number("temperature", 0, 1e6).value_or(1);
   request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
   if (request.choice.top_p == 0)
@@ -113,7 +114,8 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
   if (fields.has("stop")) request.stop = fields.texts("stop");
   if (std::ranges::find(request.stop, "") != request.stop.end())
     throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
-  request.num_top = wishes.log_probs.value_or(0);
+  request.num_top = wishes.log_probs;
+  request.scores_prompt = wishes.scores_prompt() || request.max_units == 0;
   request.allow_unk = options.allow_unk;
   return request;
 }
@@ -127,25 +129,6 @@ void require_room(const ServedModel& model, int64_t prompt, int64_t units) {
                     "max_tokens");
 }
 
-std::string text_of(const ServedModel& model, int64_t unit) { return model.completion().text_of(unit); }
-
-// OpenAI's form of log-probabilities. `offset` counts the characters before the units.
-Json log_probs_json(const TextsJob& job, const std::vector<language::CompletionUnit>& units, size_t offset) {
-  if (!job.wishes.log_probs) return nullptr;
-  Json tokens = Json::array(), chosen = Json::array(), top = Json::array(), offsets = Json::array();
-  for (const language::CompletionUnit& unit : units) {
-    const std::string text = text_of(*job.model, unit.chosen.unit);
-    tokens.push_back(text);
-    chosen.push_back(unit.chosen.log_prob);
-    Json best = Json::object();
-    for (const auto& choice : unit.top) best[text_of(*job.model, choice.unit)] = choice.log_prob;
-    top.push_back(std::move(best));
-    offsets.push_back(offset);
-    offset += text.size();
-  }
-  return {{"tokens", tokens}, {"token_logprobs", chosen}, {"top_logprobs", top}, {"text_offset", offsets}};
-}
-
 Json reason_json(const std::optional<language::CompletionEnd>& end) {
   if (!end) return nullptr;
   return *end == language::CompletionEnd::kStop ? "stop" : "length";
@@ -157,16 +140,32 @@ Json completion_usage(const TextsJob& job) {
           {"total_tokens", job.prompt_units + job.new_units}};
 }
 
+// The characters of a prompt. Bytes that begin another one at its end belong to the text behind it.
+std::string text_of(const ServedModel& model, const std::vector<int64_t>& prompt) {
+  text::UnitDecoder decoder(model.completion().model().units);
+  std::string text;
+  for (const int64_t unit : prompt) text += decoder.push(unit);
+  return text;
+}
+
+Choice new_choice(const TextsJob& job, const std::vector<int64_t>& prompt) {
+  Choice choice;
+  if (!job.wishes.log_probs) return choice;
+  choice.scores.emplace(job.model->completion());
+  if (!job.wishes.echo) choice.scores->skip(prompt);
+  return choice;
+}
+
 const std::string& prompt_of(const TextsJob& job, size_t index) {
   return job.prompts[index / static_cast<size_t>(job.wishes.count)];
 }
 
-void send_part(TextsJob& job, size_t index, const language::CompletionPart& part) {
-  if (part.text.empty() && part.units.empty() && !part.end) return;
+void send_part(TextsJob& job, size_t index, const language::CompletionPart& part, Json log_probs) {
+  if (part.text.empty() && log_probs.is_null() && !part.end) return;
   Json event = job.head;
   event["choices"] = Json::array({{{"index", index},
                                    {"text", part.text},
-                                   {"logprobs", log_probs_json(job, part.units, job.choices[index].text.size())},
+                                   {"logprobs", std::move(log_probs)},
                                    {"finish_reason", reason_json(part.end)}}});
   job.exchange->push(event_text(event));
 }
@@ -189,7 +188,7 @@ void answer_whole(TextsJob& job) {
     const Choice& choice = job.choices[i];
     answer["choices"].push_back({{"index", i},
                                  {"text", (job.wishes.echo ? prompt_of(job, i) : "") + choice.text},
-                                 {"logprobs", log_probs_json(job, choice.units, 0)},
+                                 {"logprobs", choice.log_probs},
                                  {"finish_reason", reason_json(choice.end)}});
   }
   answer["usage"] = completion_usage(job);
@@ -199,9 +198,17 @@ void answer_whole(TextsJob& job) {
 void take_part(CompletionJob& taking, size_t index, const language::CompletionPart& part) {
   auto& job = static_cast<TextsJob&>(taking);
   Choice& choice = job.choices[index];
-  if (job.wishes.streams) send_part(job, index, part);
+  Json log_probs;
+  if (choice.scores) {
+    if (job.wishes.scores_prompt()) append_log_probs(log_probs, choice.scores->add(part.prompt));
+    append_log_probs(log_probs, choice.scores->add(part.units));
+  }
+  if (job.wishes.streams) {
+    send_part(job, index, part, std::move(log_probs));
+  } else if (choice.scores) {
+    append_log_probs(choice.log_probs, std::move(log_probs));
+  }
   choice.text += part.text;
-  if (job.wishes.log_probs) choice.units.insert(choice.units.end(), part.units.begin(), part.units.end());
   job.new_units += std::ssize(part.units);
   if (!part.end) return;
   choice.end = part.end;
@@ -225,7 +232,7 @@ void begin_stream(TextsJob& job) {
   for (size_t i = 0; i < job.choices.size(); ++i) {
     language::CompletionPart part;
     part.text = prompt_of(job, i);
-    send_part(job, i, part);
+    send_part(job, i, part, {});
   }
 }
 
@@ -247,16 +254,16 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
     throw HttpError(413, cat("got ", total, " texts to make; expected at most ", context.options.max_texts), "prompt");
   for (const std::vector<int64_t>& prompt : prompts) {
     require_room(*job->model, std::ssize(prompt), request.max_units);
-    job->prompts.push_back(job->model->completion().model().units.decode(prompt));
+    job->prompts.push_back(text_of(*job->model, prompt));
     job->prompt_units += std::ssize(prompt);
   }
   for (int64_t i = 0; i < total; ++i) {
     request.prompt = prompts[static_cast<size_t>(i / count)];
     request.seed = models::draft_seed(seed, i, count);
     job->part_tokens.push_back(std::ssize(request.prompt) + 1);
+    job->choices.push_back(new_choice(*job, request.prompt));
     job->requests.push_back(request);
   }
-  job->choices.resize(job->requests.size());
   job->left = job->requests.size();
   job->head = {{"id", cat("cmpl-", exchange->request().id)},
                {"object", "text_completion"},

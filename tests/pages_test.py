@@ -29,8 +29,8 @@ PAGES = {
     "docs/alignment.md": f"""{TEXTS}; {RUN}
                              sed -E 's/([0-9]+)-([0-9]+)/\\2-\\1/g' corpus/test.align | head -n 20 > de-en.wa
                              for side in en de; do cp corpus/train.$side train.$side; done""",
-    "docs/analysis.md": f"""{TEXTS}; {RUN}; head -n 20 corpus/train.en > text.txt
-                            ./fovea train --task language --model language --train-sets text.txt --vocabs bytes""",
+    "docs/analysis.md": """./fovea corpus --generate 100 --languages en de --output more; head -n 20 more/train.en > text.txt
+                           ./fovea train --task language --model language --train-sets text.txt --vocabs bytes""",
     "docs/attention.md": "",
     "docs/captions.md": "",
     "docs/clauses.md": "",
@@ -44,7 +44,7 @@ PAGES = {
                          for name in data_batch_1 test_batch; do head -c 36876 /dev/zero > cifar-10-batches-bin/$name.bin; done""",
     "docs/language.md": "",
     "docs/options.md": "",
-    "docs/report.md": f"{TEXTS}; {RUN}",
+    "docs/report.md": "",
     "docs/tagging.md": "",
     "docs/training.md": f"{CORPUS}; {VOCAB}; {RUN} --valid-sets corpus/valid.en corpus/valid.de",
     "docs/translation.md": "",

@@ -10,6 +10,18 @@ from timing import compared, in_turns
 SPECS = ("topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full")
 
 
+PATTERNS = ("block(256)", "dilated(256,2)", "random(32)")
+
+
+def kernels(given):
+    """The kernel of each mechanism and type, and why not those before it in the list."""
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        for spec in (*SPECS, *PATTERNS):
+            *refused, last = fovea.explain(*inputs(1024, 64, dtype, given.device), spec, causal=True).splitlines()
+            yield {"type": str(dtype).removeprefix("torch."), "mechanism": spec, "runs": last.removeprefix("-> "),
+                   "the list": "; ".join(refused)}
+
+
 def inputs(n, head_dim, dtype, device):
     return [x.to(device, dtype) for x in normal(n, head_dim=head_dim)]
 

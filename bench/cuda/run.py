@@ -49,6 +49,8 @@ def parse():
     parser.add_argument("--output", type=pathlib.Path, help="build/cuda/report without it")
     given = parser.parse_args()
     given.output = given.output or folder(given.library) / "report"
+    if given.library == "ops":  # on a device they have the reference alone
+        given.parts = [part for part in given.parts if part != "kernels"]
     if given.device == "cpu" and "memory" in given.parts:
         given.parts = [part for part in given.parts if part != "memory"]
         print("run.py: memory is read from the GPU, so this part is left out; bench/attention_memory.py reads a CPU's",

@@ -39,7 +39,7 @@ def _groups(call):
 
 
 def _common_refusal(call):
-    """What no kernel here takes, or an empty text."""
+    """Why no kernel here takes the call, or an empty text."""
     q, k, v = call.q, call.k, call.v
     if _ask() is None:
         return "the library that is loaded, libfovea_ops.so, tells Python nothing about patterns"

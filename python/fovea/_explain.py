@@ -35,12 +35,15 @@ def explain(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool
         backward (bool): for training: forward and backward.
     """
     parse(spec, q.size(1))
+    if _device_kernels._ask() is None:
+        raise RuntimeError("explain: libfovea_ops.so tells Python nothing about its kernels; expected libfovea_python.so; unset "
+                           "FOVEA_LIBRARY, or ask ./fovea kernels --explain SPEC")
     call = _device_kernels.described(q, k, v, spec, _kind(causal, cross), None, (0, 0), {}, True, dropout)
     lines, taken = [], None
     for kernel, reason in _device_kernels.reasons(call):
         own = reason.startswith(("untried", "FOVEA_KERNEL", "does not run", "its "))
         lines.append(f"{kernel.name}: {reason if own else 'refuses: ' + reason}" if reason else f"{kernel.name}: takes the call")
         taken = taken if reason else kernel.name
-    if taken is None and call.q.device.type == "cpu" and call.q.dtype != torch.float16 and _device_kernels._ask():
+    if taken is None and call.q.device.type == "cpu" and call.q.dtype != torch.float16:
         return "\n".join(lines + _walk_of_cpu(call, dropout, backward))
     return "\n".join([*lines, f"-> {taken or 'reference'}"])

@@ -160,3 +160,16 @@ def test_flex_compiled_reads_the_same_table():
     mask = kernels._block_mask(made.spec, made.kind, (200, 200), 2, (0, 0, 0), torch.device("cpu"))
     got = torch.compile(flex_attention, dynamic=False)(*made[:3], block_mask=mask)
     torch.testing.assert_close(got, fovea.attention(*made[:3], made.spec, causal=True), rtol=0, atol=2e-5)
+
+
+def test_explain_ends_with_the_kernel_that_runs():
+    x = [torch.randn(1, 4, 600, 16) for _ in range(3)]
+    walk = fovea.explain(*x, "topk(8)", causal=True).splitlines()
+    assert walk[:2] == ["flex: refuses: the spec has topk",
+                        "adasplash: refuses: the package adasplash is not installed; pip install adasplash"]
+    assert walk[2].startswith("cpu-topk: ") and walk[-1] == "-> cpu-topk"
+    groups = fovea.explain(*x, "2*window(8);2*sparsemax", backward=True).splitlines()
+    assert [line for line in groups if line.endswith("heads:")] == ["window(8), 2 heads:", "sparsemax, 2 heads:"]
+    assert fovea.explain(*(t.double() for t in x), "window(8)").endswith("-> reference")
+    with pytest.raises(fovea.SpecError):
+        fovea.explain(*x, "window(")

@@ -87,6 +87,7 @@ MODELS = {
     "adagrad": ["--optimizer", "adagrad", "--clip-norm-tensor", 0.1],
     "adafactor": ["--optimizer", "adafactor"],
     "smoothing": ["--exponential-smoothing", "1e-2", "--label-smoothing", 0.1, "--update-freq", 2],
+    "ssru": ["--transformer-decoder-autoreg", "ssru"],
     "bfloat16": ["--precision", "bfloat16"],
 }
 
@@ -187,6 +188,10 @@ class Refused(Refusals):
         for command in (["translate", "--model", PLACE.model()],
                         ["generate", "--model", trained("bytes", language.training), "--prompt", "a"]):
             self.refused(*command, "--devices", 0, "--precision", "int8", code=2, says=says, env=environment())
+
+    def test_narrow_caches(self):
+        self.refused("generate", "--model", trained("bytes", language.training), "--prompt", "a", "--devices", 0,
+                     "--cache-precision", "int8", says="expected layers with full attention on the CPU", env=environment())
 
     def test_no_memory(self):
         folder = F / "no-memory"

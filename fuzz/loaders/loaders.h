@@ -64,6 +64,10 @@ void load_corrections(std::string_view bytes);
 // Text in columns; BERT's vocab.txt or tokenizer.json and, behind its first NUL byte, a text.
 void load_columns(std::string_view bytes);
 void load_tokenizer_json(std::string_view bytes);
+// Files of language models: a tokenizer.json, an index of tensors, a config.json.
+void load_byte_pairs(std::string_view bytes);
+void load_tensor_index(std::string_view bytes);
+void load_decoder_config(std::string_view bytes);
 void load_word_pieces(std::string_view bytes);
 
 void load_yaml(std::string_view bytes);
@@ -89,6 +93,7 @@ void load_ctranslate2(std::string_view bytes);
 
 // Terms of a translation.
 void load_terms(std::string_view bytes);
+void load_csv(std::string_view bytes);
 
 void load_po(std::string_view bytes);
 void load_mo(std::string_view bytes);

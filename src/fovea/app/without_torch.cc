@@ -12,6 +12,7 @@
 #include "fovea/tasks/bert/bertscore.h"
 #include "fovea/tasks/bert/convert.h"
 #include "fovea/tasks/bert/embed.h"
+#include "fovea/tasks/language/convert.h"
 #include "fovea/tasks/task_list.h"
 #include "fovea/train/train.h"
 
@@ -32,6 +33,7 @@ text::ClauseTagger models::load_clause_tagger(const std::string& /*model*/, cons
   throw NeedsTorch();
 }
 void models::convert(const ConvertOptions& /*options*/) { throw NeedsTorch(); }
+void language::convert(const models::ConvertOptions& /*options*/) { throw NeedsTorch(); }
 void bert::convert(const models::ConvertOptions& /*options*/) { throw NeedsTorch(); }
 int64_t bert::embed(const EmbedOptions& /*options*/) { throw NeedsTorch(); }
 void bert::evaluate_bertscore(const metrics::EvaluateOptions& /*evaluate*/, const BertScoreOptions& /*options*/,

@@ -10,11 +10,11 @@ namespace fovea::data {
 namespace {
 
 // Appends the units of [begin, end) of one document with the unit before each.
-void append_units(const TokenText& text, int64_t eos, int64_t begin, int64_t end, std::vector<int64_t>& inputs,
+void append_units(const TokenText& text, int64_t begin_unit, int64_t begin, int64_t end, std::vector<int64_t>& inputs,
                   std::vector<int64_t>& outputs) {
   const auto first = text.ids.begin() + begin, last = text.ids.begin() + end;
   const bool begins_document = std::ranges::binary_search(text.documents, begin);
-  inputs.push_back(begins_document ? eos : *(first - 1));
+  inputs.push_back(begins_document ? begin_unit : *(first - 1));
   inputs.insert(inputs.end(), first, last - 1);
   outputs.insert(outputs.end(), first, last);
 }
@@ -23,8 +23,8 @@ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-SegmentBatches::SegmentBatches(const TokenText& text, int64_t eos, const SegmentOptions& options, int64_t epoch)
-    : text_(text), eos_(eos), options_(options) {
+SegmentBatches::SegmentBatches(const TokenText& text, int64_t begin, const SegmentOptions& options, int64_t epoch)
+    : text_(text), begin_(begin), options_(options) {
   if (options_.order == SegmentOrder::kStream) return;
   for (size_t d = 0; d < text_.documents.size(); ++d) {
     const int64_t end = text_.document_end(d);
@@ -97,7 +97,7 @@ Segments SegmentBatches::at(int64_t batch) const {
   const std::vector<Range> ranges = segments(batch);
   for (int64_t s = 0; s < std::ssize(ranges); ++s) {
     each_sequence(ranges[static_cast<size_t>(s)], [&](Range part) {
-      append_units(text_, eos_, part.begin, part.end, result.inputs, result.outputs);
+      append_units(text_, begin_, part.begin, part.end, result.inputs, result.outputs);
       result.offsets.push_back(std::ssize(result.outputs));
       result.streams.push_back(s);
       const bool begins_epoch = options_.order == SegmentOrder::kShuffled || batch < options_.shards;
@@ -108,8 +108,8 @@ Segments SegmentBatches::at(int64_t batch) const {
   return result;
 }
 
-ScoringWindows::ScoringWindows(const TokenText& text, int64_t eos, const WindowOptions& options)
-    : text_(text), eos_(eos), options_(options), first_of_document_{0} {
+ScoringWindows::ScoringWindows(const TokenText& text, int64_t begin, const WindowOptions& options)
+    : text_(text), begin_(begin), options_(options), first_of_document_{0} {
   const auto [context, stride] = options;
   if (context < 1) throw Error(cat("--context: got ", context, "; expected at least 1 unit"));
   if (stride < 1 || stride > context)
@@ -128,7 +128,7 @@ Window ScoringWindows::at(int64_t index) const {
   window.begin = text_.documents[document] + place * options_.stride;
   window.first_scored = place == 0 ? 0 : options_.context - options_.stride;
   const int64_t end = std::min(window.begin + options_.context, text_.document_end(document));
-  append_units(text_, eos_, window.begin, end, window.inputs, window.outputs);
+  append_units(text_, begin_, window.begin, end, window.inputs, window.outputs);
   return window;
 }
 

@@ -23,8 +23,8 @@ struct SegmentOptions {
 
 // A batch: sequences behind each other, without padding.
 struct Segments {
-  // Each output is a unit of the text. Its input is the unit before it, </s> at the beginning of the text or of a
-  // document.
+  // Each output is a unit of the text. Its input is the unit before it, Units::begin() at the beginning of the text or
+  // of a document.
   std::vector<int64_t> inputs, outputs;  // [units]
   std::vector<int64_t> offsets;          // [sequences + 1]
   std::vector<int64_t> streams;  // [sequences], ascending: the segment of the batch, which is the stream's number in it
@@ -41,8 +41,8 @@ struct Segments {
 // document begins.
 class SegmentBatches {
  public:
-  // `text` must outlive this. `eos` is Units::eos().
-  SegmentBatches(const TokenText& text, int64_t eos, const SegmentOptions& options, int64_t epoch);
+  // `text` must outlive this. `begin` is Units::begin().
+  SegmentBatches(const TokenText& text, int64_t begin, const SegmentOptions& options, int64_t epoch);
   int64_t size() const;
   int64_t items(int64_t batch) const;  // sequences
   Segments at(int64_t batch) const;
@@ -63,7 +63,7 @@ class SegmentBatches {
   void each_sequence(Range segment, const Visit& visit) const;
 
   const TokenText& text_;
-  int64_t eos_;
+  int64_t begin_;
   SegmentOptions options_;
   std::vector<Range> shuffled_;  // all segments in their order, of kShuffled
 };
@@ -86,7 +86,7 @@ struct Window {
 class ScoringWindows {
  public:
   // `text` must outlive this. Throws an Error for a context or a stride out of range.
-  ScoringWindows(const TokenText& text, int64_t eos, const WindowOptions& options);
+  ScoringWindows(const TokenText& text, int64_t begin, const WindowOptions& options);
   int64_t size() const { return first_of_document_.back(); }
   Window at(int64_t index) const;
   int64_t num_documents() const { return std::ssize(first_of_document_) - 1; }
@@ -95,7 +95,7 @@ class ScoringWindows {
 
  private:
   const TokenText& text_;
-  int64_t eos_;
+  int64_t begin_;
   WindowOptions options_;
   std::vector<int64_t> first_of_document_;  // windows; [documents + 1]
 };

@@ -65,7 +65,7 @@ class TokenTextLoader {
  public:
   TokenTextLoader(const text::Units& units, const TokenTextOptions& options)
       : units_(units), options_(options), threads_(options.threads) {
-    if (options.trains && !units.is_bytes()) changes_.emplace(units.vocab());
+    if (options.trains && units.has_lines()) changes_.emplace(*units.vocab());
   }
 
   void load(const std::string& path) {
@@ -113,7 +113,7 @@ class TokenTextLoader {
       if (const auto unknown = std::ranges::count(result_.ids, static_cast<int32_t>(*unk)); unknown > 0)
         line += cat("; ", thousands(unknown), " of them unknown");
     log::info(line);
-    if (changes_) text::warn_of_changes(*changes_, units_.vocab(), "lines");
+    if (changes_) text::warn_of_changes(*changes_, *units_.vocab(), "lines");
     return std::move(result_);
   }
 
@@ -146,8 +146,10 @@ class TokenTextLoader {
       if (begins_document) ++next;
       const size_t end = next < begins.size() ? begins[next] : text.size();
       const size_t size = slice_size(text.substr(at, end - at));
+      if (begins_document) begin_ = text::Units::Begin::kLine;
       slices.push_back({text.substr(at, size), begins_document, begin_});
-      begin_ = text[at + size - 1] == '\n' ? text::Units::Begin::kLine : text::Units::Begin::kInside;
+      const bool begins_line = units_.has_lines() && text[at + size - 1] == '\n';
+      begin_ = begins_line ? text::Units::Begin::kLine : text::Units::Begin::kInside;
       at += size;
     }
     return slices;
@@ -179,7 +181,7 @@ class TokenTextLoader {
     if (result_.documents.empty()) {
       result_.documents.push_back(0);
     } else if (slice.begins_document && result_.documents.back() < result_.size()) {
-      if (units_.is_bytes()) result_.ids.push_back(static_cast<int32_t>(units_.eos()));
+      if (!units_.has_lines()) result_.ids.push_back(static_cast<int32_t>(units_.eos()));
       result_.documents.push_back(result_.size());
     }
     result_.ids.insert(result_.ids.end(), slice.ids.begin(), slice.ids.end());

@@ -34,9 +34,9 @@ struct TokenTextOptions {
   bool trains = false;                  // a model learns to write the text: warn if the vocabulary changes many lines
 };
 
-// Reads text files, plain or compressed; "-" is standard input. With bytes, Units::eos() ends each document but the
-// last. Throws an Error for a missing file, for a text without units and, except with bytes, for a text that is not
-// UTF-8 or that has NUL bytes.
+// Reads text files, plain or compressed; "-" is standard input. Unless units have lines, Units::eos() ends each
+// document but the last. Throws an Error for a missing file, for a text without units and, except with bytes, for a
+// text that is not UTF-8 or that has NUL bytes.
 TokenText load_token_text(const std::vector<std::string>& paths, const text::Units& units,
                           const TokenTextOptions& options);
 

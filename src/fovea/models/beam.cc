@@ -43,7 +43,8 @@ class ModelScorer final : public search::Scorer {
 SearchModel::SearchModel(nn::Model live, ops::PackedLayer::Format format)
     : model(std::move(live)),
       decoder(model->pack(format)),
-      output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
+      output(model->output_weight().to(at::kFloat),
+             model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor(), format) {}
 
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::vector<search::BeamSentence> sentences,

@@ -19,8 +19,9 @@ namespace fovea::nn {
 namespace {
 
 // A [rows, M] matrix that stacks several [M, M] matrices. Each part gets the initial limit that it would have alone.
-std::shared_ptr<Linear> stacked(int64_t width, int64_t rows, const InitScope& scope) {
-  return std::make_shared<Linear>(Linear::Shape{width, rows, xavier_limit(width, width, std::sqrt(0.5))}, scope);
+std::shared_ptr<Linear> stacked(const AttentionPlace& place, int64_t rows, const InitScope& scope) {
+  const double limit = xavier_limit(place.width, place.width, std::sqrt(0.5));
+  return std::make_shared<Linear>(Linear::Shape{place.width, rows, limit, place.has_qkv_bias}, scope);
 }
 
 // The length of the longest of the sequences that begin and end at `offsets` [B + 1].
@@ -39,13 +40,13 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": routed heads have keys of their own in '",
                     print(mechanism.training), "'; leave the option out"));
   if (place.kind == AttentionKind::kCross) {
-    q_ = register_module("q", stacked(width, width, scope / "q"));
-    kv_ = register_module("kv", stacked(width, of_keys, scope / "kv"));
+    q_ = register_module("q", stacked(place, width, scope / "q"));
+    kv_ = register_module("kv", stacked(place, of_keys, scope / "kv"));
   } else {
-    qkv_ = register_module("qkv", stacked(width, width + of_keys, scope / "qkv"));
+    qkv_ = register_module("qkv", stacked(place, width + of_keys, scope / "qkv"));
   }
-  out_ = register_module(
-      "out", std::make_shared<Linear>(Linear::Shape{width, width, xavier_limit(width, width)}, scope / "out"));
+  const Linear::Shape output = {width, width, xavier_limit(width, width), place.has_out_bias};
+  out_ = register_module("out", std::make_shared<Linear>(output, scope / "out"));
   const AttentionParameters needs = parameters_of(mechanism.training);
   if (needs.alpha) alpha_ = register_parameter("alpha", constant_tensor({place.heads}, 0, scope));
 
@@ -143,8 +144,10 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
 Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
   const int64_t head_dim = place_.head_dim(), of_keys = place_.key_heads();
   const auto heads = [&](const PlacedTokens& tokens, int64_t first, int64_t count) {
-    const at::Tensor product = ops::linear(tokens.x, qkv_->weight.narrow(0, first * head_dim, count * head_dim),
-                                           qkv_->bias.narrow(0, first * head_dim, count * head_dim));
+    const auto rows = [&](const at::Tensor& all) {
+      return all.defined() ? all.narrow(0, first * head_dim, count * head_dim) : all;
+    };
+    const at::Tensor product = ops::linear(tokens.x, rows(qkv_->weight), rows(qkv_->bias));
     return product.view({tokens.x.size(0), count, head_dim});
   };
   const at::Tensor q = heads(queries, 0, place_.heads);

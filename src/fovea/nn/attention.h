@@ -26,6 +26,7 @@ struct AttentionPlace {
   AttentionKind kind = AttentionKind::kSelf;
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
+  bool has_qkv_bias = true, has_out_bias = true;
   std::optional<Rotary> rotary = {};             // self-attention: q and k turn by their positions
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads

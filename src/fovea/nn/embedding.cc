@@ -91,6 +91,7 @@ Output make_output(torch::nn::Module& module, const TableShape& shape, const at:
       tied.defined()
           ? tied
           : module.register_parameter("weight", normal_tensor({shape.rows, shape.width}, stddev, scope / "output"));
+  if (!shape.has_bias) return {weight, {}};
   return {weight, module.register_parameter("bias", constant_tensor({shape.rows}, 0, scope))};
 }
 

@@ -78,11 +78,12 @@ class EncoderEmbedding {
 
 // The last step of a decoder: logits = hidden weight^T + bias.
 struct Output {
-  at::Tensor weight, bias;  // [V, M], [V]
+  at::Tensor weight, bias;  // [V, M], [V]; bias undefined if there is none
 };
 
 struct TableShape {
   int64_t rows, width;
+  bool has_bias = true;  // of an output layer
 };
 // A new parameter "embeddings.weight" of `owner`, normal with the deviation 1 / sqrt(M).
 at::Tensor embedding_weight(torch::nn::Module& owner, const TableShape& shape, const InitScope& scope);

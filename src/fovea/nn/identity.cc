@@ -10,9 +10,9 @@
 namespace fovea::nn {
 namespace {
 
-constexpr std::array<std::string_view, 7> kMeaningFields = {
+constexpr std::array<std::string_view, 8> kMeaningFields = {
     "transformer-heads",          "transformer-norm", "transformer-norm-kind", "transformer-positions",
-    "transformer-ffn-activation", "norm-epsilon",     "decoder-start"};
+    "transformer-ffn-activation", "norm-epsilon",     "decoder-start",         "embedding-scale"};
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 

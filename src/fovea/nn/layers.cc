@@ -9,8 +9,9 @@ int64_t derive_seed(int64_t seed, uint64_t first, uint64_t second) {
 }
 
 Linear::Linear(const Shape& shape, const InitScope& scope)
-    : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))),
-      bias(register_parameter("bias", constant_tensor({shape.out}, 0, scope))) {}
+    : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))) {
+  if (shape.has_bias) bias = register_parameter("bias", constant_tensor({shape.out}, 0, scope));
+}
 
 BlockNorm::BlockNorm(const Shape& shape, const InitScope& scope)
     : kind_(shape.kind),
@@ -34,12 +35,12 @@ FeedForward::FeedForward(const Shape& shape, const InitScope& scope)
       gated_(shape.gated),
       in_(register_module(
           "in", std::make_shared<Linear>(Linear::Shape{shape.width, shape.gated ? 2 * shape.inner : shape.inner,
-                                                       xavier_limit(shape.width, shape.inner)},
+                                                       xavier_limit(shape.width, shape.inner), shape.has_biases},
                                          scope / "in"))),
       out_(register_module(
           "out", std::make_shared<Linear>(
-                     Linear::Shape{shape.inner, shape.width, xavier_limit(shape.inner, shape.width)}, scope / "out"))) {
-}
+                     Linear::Shape{shape.inner, shape.width, xavier_limit(shape.inner, shape.width), shape.has_biases},
+                     scope / "out"))) {}
 
 at::Tensor FeedForward::operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const {
   if (gated_) return (*out_)(ops::gated((*in_)(x), activation_, dropout));

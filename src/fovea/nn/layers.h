@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,20 +18,29 @@ namespace fovea::nn {
 // Another seed for every use within one pass: (dropout seed of the pass, stack, use).
 int64_t derive_seed(int64_t seed, uint64_t first, uint64_t second = 0);
 
-// x weight^T + bias; weight [out, in] uniform in +-limit, bias 0.
+// x weight^T + bias; weight [out, in] uniform in +-limit, bias 0, or without a bias.
 class Linear : public torch::nn::Module {
  public:
   struct Shape {
     int64_t in, out;
     double limit;
+    bool has_bias = true;
   };
   Linear(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
-    return ops::linear(x, weight, bias, activation);
+    return int8_ ? (*int8_)(x, activation) : ops::linear(x, weight, bias, activation);
   }
-  ops::PackedLayer packed(ops::PackedLayer::Format format) const { return {weight, bias, format}; }  // as it is now
-  at::Tensor weight, bias;
+  ops::PackedLayer packed(ops::PackedLayer::Format format) const {  // as it is now
+    return int8_ && format == ops::PackedLayer::Format::kInt8 ? *int8_ : ops::PackedLayer(weight, bias, format);
+  }
+  // From now on computes with the weight as it is now, in int8, without gradients.
+  void use_int8() { int8_.emplace(packed(ops::PackedLayer::Format::kInt8)); }
+  at::Tensor weight, bias;  // [out, in], [out]; bias undefined if there is none
+
+ private:
+  std::optional<ops::PackedLayer> int8_;
 };
+
 
 // The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight
 // alone.
@@ -61,7 +71,7 @@ class FeedForward : public torch::nn::Module {
   struct Shape {
     int64_t width, inner;
     ops::Activation activation;
-    bool gated;
+    bool gated, has_biases = true;
   };
   FeedForward(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const;

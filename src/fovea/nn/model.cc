@@ -2,6 +2,7 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fovea/nn/embedding.h"
@@ -56,7 +57,8 @@ struct ModelImpl::Parts {
     if (config.dec_depth > 0) {
       decoder.emplace(SideOwner(root, config, "decoder", scope), config, media.image_shape, tables.target);
       const bool tied = config.tied_embeddings || config.tied_embeddings_all;
-      output = make_output(child_of(root, "output"), {config.dim_vocabs.back(), config.dim_emb},
+      output = make_output(child_of(root, "output"),
+                           {config.dim_vocabs.back(), config.dim_emb, config.transformer_biases == "all"},
                            tied ? tables.target : at::Tensor(), scope);
     }
   }

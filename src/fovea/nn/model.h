@@ -24,7 +24,8 @@
 //   token_types.weight [token_types, M]       of the encoder, if there are any
 //   embedding_norm.{weight, bias} [M]         of the encoder, --embedding-norm only
 //   layers..., norm...                        see stack.h; cross-attention in the decoder of a model of both sides
-//   output.weight [V, M], output.bias [V]     of the decoder, but always without its name; no weight if it is tied
+//   output.weight [V, M], output.bias [V]     of the decoder, but always without its name; no weight if it is tied, no
+//                                             bias unless --transformer-biases is all
 namespace fovea::nn {
 
 // The inputs of a model that are not text.
@@ -60,6 +61,10 @@ class ModelImpl : public torch::nn::Module {
   // Splits the encoder's text this way if its mechanisms need clauses and the pass has none of its own.
   void split_clauses_by(ClauseSplitter splitter);
 
+  // From now on the products of all layers are in int8, with the weights of this moment, and have no gradients. The
+  // output layer's are as the caller computes them.
+  void use_int8();
+
   // -> [T, M]: every token of the encoder sees its sequence.
   at::Tensor encode(const EncoderInput& input, const ForwardContext& context);
 
@@ -71,7 +76,7 @@ class ModelImpl : public torch::nn::Module {
   // it in its sequence, the memory of the sequence, and its sequence of the other side.
   at::Tensor decode(const DecoderInput& input, const ForwardContext& context);
 
-  // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V].
+  // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V], undefined if the model has none.
   at::Tensor output_weight() const;
   at::Tensor output_bias() const;
 

@@ -76,7 +76,8 @@ ForwardContext EncoderSide::with_clauses(const EncoderInput& input, ForwardConte
 
 DecoderSide::DecoderSide(const SideOwner& owner, const ModelConfig& config, const std::vector<int64_t>& image_shape,
                          const at::Tensor& table)
-    : embedding(table, make_positions(owner.module, config, image_shape, owner.scope), EmbeddingScale::kRootOfWidth,
+    : embedding(table, make_positions(owner.module, config, image_shape, owner.scope),
+                config.embedding_scale == "one" ? EmbeddingScale::kOne : EmbeddingScale::kRootOfWidth,
                 config.decoder_start == "zeros" ? FirstToken::kZeros : FirstToken::kOwn),
       stack(owner.module, config, decoder_place(config), mechanisms_of(config), owner.scope) {}
 

@@ -26,6 +26,8 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
                  .seed = place.attention_seed,
+                 .has_qkv_bias = config.transformer_biases != "none",
+                 .has_out_bias = config.transformer_biases == "all",
                  .routing = config};
   if (sublayer == Sublayer::kCross) return setup;
   setup.place.rotary = find_scheme<Rotary>(positions.schemes);
@@ -39,7 +41,8 @@ FeedForward::Shape feed_forward_shape(const StackConfig& config) {
   ops::Activation activation = ops::Activation::kRelu;
   if (name == "gelu" || name == "geglu") activation = ops::Activation::kGelu;
   if (name == "swiglu" || name == "swish") activation = ops::Activation::kSilu;
-  return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config)};
+  return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config),
+          config.transformer_biases == "all"};
 }
 
 // The places of dropout, one use each: the embedding and the residuals of a stack, and the blocks inside its layers.
@@ -73,7 +76,7 @@ BlockNorm::Shape norm_shape(const StackConfig& config) {
           config.norm_epsilon > 0 ? config.norm_epsilon : usual};
 }
 
-Layer::Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross,
+Layer::Layer(const StackConfig& config, const AttentionSetup* self, const AttentionSetup* cross,
              const InitScope& scope) {
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<BlockNorm>(norm_shape(config), scope / name));
@@ -154,7 +157,7 @@ std::vector<at::Tensor> Stack::first_layers(const StackInput& input, int64_t cou
 }
 
 void Stack::run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& stream) const {
-  stream.add(blocks.self_attention(layer, stream.input()));
+  stream.add(blocks.first(layer, stream.input()));
   if (place_.cross) stream.add(blocks.cross_attention(layer, stream.input()));
   stream.add(blocks.feed_forward(layer, stream.input()));
 }
@@ -168,7 +171,7 @@ at::Tensor Stack::operator()(const StackInput& input, const OtherSide* other, co
 
 StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
   const StackDropout dropout{config_, context, place_.dropout};
-  return {.self_attention =
+  return {.first =
               [this, &input, dropout](size_t i, const at::Tensor& x) {
                 const Attention& attention = *layers_[i]->self_attention;
                 const ops::DropoutOptions weights = dropout.attention(DropoutPlace::kSelfAttention, i);

@@ -36,6 +36,7 @@
 namespace fovea::nn {
 
 // The numbers of a stack that initial weights, dropout and random(k) depend on, so they never change.
+// With --transformer-biases qkv only q, k and v have a bias; with none, matrices have no biases.
 struct StackPlace {
   Sublayer self = Sublayer::kDecoder;
   bool cross = false;  // each layer has cross-attention, too
@@ -58,8 +59,8 @@ struct AttentionSetup {
 
 class Layer : public torch::nn::Module {
  public:
-  // `cross` may be null.
-  Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross, const InitScope& scope);
+  // Without `self` the layer has an SSRU; `cross` may be null, too.
+  Layer(const StackConfig& config, const AttentionSetup* self, const AttentionSetup* cross, const InitScope& scope);
   // In the order of their blocks.
   std::vector<std::shared_ptr<BlockNorm>> norms() const;
   std::shared_ptr<Attention> self_attention, cross_attention;
@@ -87,9 +88,10 @@ struct OtherSide {
   at::Tensor encoded, offsets;
 };
 
-// The blocks of layer i: over whole sequences, or for some more tokens over caches.
+// The blocks of layer i: over whole sequences, or for some more tokens over caches. The first is self-attention or the
+// SSRU in its place.
 struct StackBlocks {
-  std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention, feed_forward;
+  std::function<at::Tensor(size_t layer, const at::Tensor&x)> first, cross_attention, feed_forward;
 };
 
 // The layers' products laid out for many small inputs; later changes of the weights are not seen.

@@ -52,6 +52,8 @@ void from_versioned_yaml(std::string_view text, std::string_view source, std::st
   std::string read;
   std::vector<FieldView> all(fields.begin(), fields.end());
   all.push_back({kVersionKey, "", -kNoLimit, kNoLimit, "", "", &read});
+  // The config.yml of a checkpoint has the options of its model, and this key, which is the folder's.
+  all.push_back({"checkpoint-format", "", -kNoLimit, kNoLimit, "", "", &read});
   from_yaml(text, source, all, [&](const std::string& key) -> std::string {
     if (const std::string more = explain ? explain(key) : ""; !more.empty()) return more;
     if (found.empty() || found == version) return "";

@@ -28,6 +28,8 @@ struct StackConfig : RoutingConfig, SpanConfig {
   double transformer_dropout_embedding = -1;  // -1: transformer_dropout
   int64_t max_positions = 1024;
   double norm_epsilon = 0;  // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
+  std::string transformer_biases = "all";
+  std::string embedding_scale = "root";  // of a decoder without an encoder
 
   // `depths` are the fields of the family's numbers of layers.
   template <class... Depths>
@@ -71,6 +73,15 @@ struct StackConfig : RoutingConfig, SpanConfig {
   static constexpr auto norm_epsilon_field() {
     return number("norm-epsilon", &StackConfig::norm_epsilon,
                   "added to the variance in norms (0: 1e-5 in layer norm, 1e-6 in RMS norm)", 0, 1);
+  }
+  static constexpr auto transformer_biases_field() {
+    return choice("transformer-biases", &StackConfig::transformer_biases,
+                  "matrices with a bias: all, those of queries, keys and values alone (Qwen2), or none (Llama)",
+                  "all|qkv|none");
+  }
+  static constexpr auto embedding_scale_field() {
+    return choice("embedding-scale", &StackConfig::embedding_scale,
+                  "multiply the embeddings by the root of --dim-emb, or not (Llama, Qwen2)", "root|one");
   }
 };
 

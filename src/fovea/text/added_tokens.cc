@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "fovea/text/utf8.h"
+
 namespace fovea::text {
 namespace {
 
@@ -31,11 +33,32 @@ bool stands_alone_at(std::string_view text, size_t begin, size_t end) {
   return !begins_word && (end == text.size() || !is_of_a_word(character_from(text, end)));
 }
 
+// The place behind the white space that begins at `at`.
+size_t end_of_blanks(std::string_view text, size_t at) {
+  while (at < text.size()) {
+    const size_t size = white_space_size(text.substr(at));
+    if (size == 0) break;
+    at += size;
+  }
+  return at;
+}
+
+// The beginning of the white space that ends at `end`, not before `least`.
+size_t begin_of_blanks(std::string_view text, size_t least, size_t end) {
+  while (end > least) {
+    size_t begin = end - 1;
+    while (begin > least && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
+    if (white_space_size(text.substr(begin, end - begin)) != end - begin) break;
+    end = begin;
+  }
+  return end;
+}
+
 }  // namespace
 
 void TokenFinder::add(const std::string& content, const AddedToken& token) {
   if (content.empty()) return;
-  tokens_[content] = {token.id, token.single_word};
+  tokens_[content] = {token.id, token.single_word, token.lstrip, token.rstrip};
   std::vector<size_t>& sizes = sizes_[static_cast<unsigned char>(content.front())];
   if (std::ranges::find(sizes, content.size()) == sizes.end()) sizes.push_back(content.size());
   std::ranges::sort(sizes, std::greater());
@@ -64,9 +87,11 @@ std::vector<TokenOrText> TokenFinder::split(std::string_view text) const {
     }
     // A token that must be a word and is not one still hides the tokens within it.
     if (!found->single_word || stands_alone_at(text, at, at + size)) {
-      if (begin < at) parts.push_back({.text = text.substr(begin, at - begin)});
-      parts.push_back({.text = text.substr(at, size), .token = found->id});
-      begin = at + size;
+      const size_t first = found->lstrip ? begin_of_blanks(text, begin, at) : at;
+      const size_t last = found->rstrip ? end_of_blanks(text, at + size) : at + size;
+      if (begin < first) parts.push_back({.text = text.substr(begin, first - begin)});
+      parts.push_back({.text = text.substr(first, last - first), .token = found->id});
+      begin = last;
     }
     at += size;
   }

@@ -14,7 +14,7 @@ struct AddedToken {
   std::string content;
   int64_t id = 0;
   bool single_word = false;             // only if no character of a word stands beside it
-  bool lstrip = false, rstrip = false;  // takes the white space beside it; WordPiece drops white space anyway
+  bool lstrip = false, rstrip = false;  // takes the white space before it, behind it
   bool normalized = false;  // is found in the text without its case and accents, as far as the options drop them
   bool special = false;
   bool operator==(const AddedToken&) const = default;
@@ -37,7 +37,7 @@ class TokenFinder {
  private:
   struct Found {
     int64_t id;
-    bool single_word;
+    bool single_word, lstrip, rstrip;
   };
   // The longest token at a place, and its bytes.
   const Found* find(std::string_view text, size_t at, size_t& size) const;

@@ -42,16 +42,6 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-std::string nfc(std::string_view text) {
-  if (is_ascii(text)) return std::string(text);
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFCInstance(status);
-  const auto units = icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
-  const icu::UnicodeString normal = normalizer->normalize(units, status);
-  std::string out;
-  return U_SUCCESS(status) ? normal.toUTF8String(out) : std::string(text);
-}
-
 bool is_blank(UChar32 c) { return c <= ' ' || (c >= 0x7f && c <= 0xa0) || (c > 0xa0 && u_isUWhiteSpace(c) != 0); }
 
 // Soft hyphen, zero-width space, word joiner, marks of direction, byte order mark; joiners stay, scripts need them.
@@ -102,6 +92,16 @@ icu::LocalUConverterPointer converter_of(const std::string& charset) {
 }
 
 }  // namespace
+
+std::string nfc(std::string_view text) {
+  if (is_ascii(text)) return std::string(text);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFCInstance(status);
+  const auto units = icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
+  const icu::UnicodeString normal = normalizer->normalize(units, status);
+  std::string out;
+  return U_SUCCESS(status) ? normal.toUTF8String(out) : std::string(text);
+}
 
 std::string normalise(std::string_view text) {
   // An invisible mark keeps apart what would compose.

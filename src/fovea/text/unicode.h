@@ -9,6 +9,9 @@
 // Unicode operations that the corpus needs, on UTF-8 strings.
 namespace fovea::text {
 
+// UTF-8 text with composed characters: Unicode's normal form C.
+std::string nfc(std::string_view text);
+
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
 // marks and other invisible marks go. The text must be valid UTF-8.
 std::string normalise(std::string_view text);

@@ -26,15 +26,14 @@ std::string with_replacements(std::string_view bytes) {
 std::string UnitDecoder::push(int64_t id) {
   if (id < 0 || id >= units_.size()) throw Error(cat("got unit ", id, "; expected 0 to ", units_.size() - 1));
   const bool is_end = id == units_.eos();
-  if (!is_end && (units_.is_bytes() || units_.vocab().is_byte(id))) {
-    held_ += units_.is_bytes() ? std::string(1, static_cast<char>(id)) : units_.vocab().surface(id);
+  if (!is_end && units_.is_partial(id)) {
+    held_ += units_.surface(id);
     return take_whole_characters();
   }
   std::string text = take_all();
   if (!is_end) return text + piece_text(id);
   is_line_empty_ = true;
-  if (!units_.is_bytes()) text += '\n';
-  return text;
+  return text + units_.surface(id);
 }
 
 std::string UnitDecoder::finish() {
@@ -53,15 +52,15 @@ std::string UnitDecoder::take_whole_characters() {
 }
 
 std::string UnitDecoder::take_all() {
-  std::string text = units_.is_bytes() ? held_ : with_replacements(held_);
+  std::string text = units_.has_lines() ? with_replacements(held_) : held_;
   held_.clear();
   is_line_empty_ = is_line_empty_ && text.empty();
   return text;
 }
 
 std::string UnitDecoder::piece_text(int64_t id) {
-  const Vocab& vocab = units_.vocab();
-  std::string text = vocab.surface(id);
+  const Vocab& vocab = *units_.vocab();
+  std::string text = units_.surface(id);
   const bool may_drop =
       vocab.leading_blanks() != LeadingBlanks::kKept && (id != vocab.unk() || vocab.type() == VocabType::kWord);
   const bool drops_blank = is_line_empty_ && may_drop && text.starts_with(' ');

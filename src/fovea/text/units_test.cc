@@ -91,7 +91,7 @@ TEST_F(UnitsTest, DecodesLinesAsTheLibraryDoes) {
         const auto id = static_cast<int64_t>(rng.below(static_cast<uint64_t>(units.size())));
         if (id != units.eos()) line.push_back(id);
       }
-      EXPECT_EQ(units.decode(line), units.vocab().decode(line)) << units.unit_name() << " round " << round;
+      EXPECT_EQ(units.decode(line), units.vocab()->decode(line)) << units.unit_name() << " round " << round;
     }
   }
 }

@@ -44,8 +44,7 @@ void convert_from(const Format& format, const ConvertOptions& options) {
 }
 
 void convert_to(const Format& format, const ConvertOptions& options) {
-  if (std::filesystem::exists(options.output))
-    throw Error(cat("--output: '", options.output, "' exists already; name a new folder"));
+  require_new_folder(options.output);
   ModelOptions trained;
   trained.model = options.input.front();
   const TrainedModel opened(trained, {translation::kTask}, "the model");
@@ -60,11 +59,19 @@ void convert_to(const Format& format, const ConvertOptions& options) {
 
 }  // namespace
 
+void require_checkpoint_place(const std::string& folder) {
+  restore_folder(folder);
+  if (std::filesystem::exists(folder) && !nn::is_checkpoint(folder, "--output"))
+    throw Error(cat("--output: '", folder, "' exists already and is not a checkpoint; name a new folder"));
+}
+
+void require_new_folder(const std::string& folder) {
+  if (std::filesystem::exists(folder)) throw Error(cat("--output: '", folder, "' exists already; name a new folder"));
+}
+
 void convert(const ConvertOptions& options) {
   if (!options.to.empty()) return convert_to(format_of(options.to), options);
-  restore_folder(options.output);
-  if (std::filesystem::exists(options.output) && !nn::is_checkpoint(options.output, "--output"))
-    throw Error(cat("--output: '", options.output, "' exists already and is not a checkpoint; name a new folder"));
+  require_checkpoint_place(options.output);
   convert_from(format_of(options.from), options);
 }
 

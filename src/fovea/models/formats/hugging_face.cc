@@ -11,6 +11,7 @@
 #include "fovea/models/formats/foreign_names.h"
 #include "fovea/models/formats/hugging_face_files.h"
 #include "fovea/models/formats/piece_ids.h"
+#include "fovea/models/formats/tensor_folder.h"
 #include "fovea/text/json_values.h"
 
 namespace fovea::models {
@@ -160,8 +161,7 @@ ForeignModel read_hugging_face(const ForeignFiles& files) {
   VocabPair vocabs = folder_vocabs(folder, !config.tied_embeddings_all && !config.tied_embeddings_src);
   ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
   const Json json = text::parse_json_object(text, config_path);
-  require_file(weights_path, "model");
-  TensorTaker tensors(nn::parse_safetensors(read_file(weights_path), weights_path), weights_path, kConfig);
+  TensorTaker tensors(read_tensor_folder(folder), weights_path, kConfig);
   model.weights = take_layers(tensors, model.config, hugging_face_names);
   add_tables(take_tables(tensors, model.config, weights_path), model);
   drop_positions(tensors, model.config, json, weights_path);

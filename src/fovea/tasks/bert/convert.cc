@@ -14,9 +14,7 @@ namespace fovea::bert {
 namespace {
 
 void convert_from_bert(const std::string& input, const std::string& output) {
-  restore_folder(output);
-  if (std::filesystem::exists(output) && !nn::is_checkpoint(output, "--output"))
-    throw Error(cat("--output: '", output, "' exists already and is not a checkpoint; name a new folder"));
+  models::require_checkpoint_place(output);
   const BertModel model = read_bert(input);
   nn::save_checkpoint(output, checkpoint_of(model));
   if (!model.unused.empty())

@@ -47,8 +47,8 @@ struct CompletionEngine::Parts {
     if (chosen.end != End::kLast) {
       CompletionUnit unit{{chosen.unit, chosen.log_prob}};
       for (const search::Candidate& one : chosen.top) unit.top.push_back({one.token, one.log_prob});
-      part.units.push_back(std::move(unit));
-      part.text += text.stops.push(text.decoder.push(chosen.unit));
+      (chosen.is_given ? part.prompt : part.units).push_back(std::move(unit));
+      if (!chosen.is_given) part.text += text.stops.push(text.decoder.push(chosen.unit));
     }
     if (chosen.end != End::kNone) part.text += text.stops.push(text.decoder.finish());
     if (text.stops.has_stopped()) {
@@ -85,17 +85,12 @@ std::vector<int64_t> CompletionEngine::encode(std::string_view prompt) const {
   return {ids.begin(), ids.end()};
 }
 
-std::string CompletionEngine::text_of(int64_t unit) const {
-  const text::Units& units = parts_->loaded.units;
-  if (unit == units.eos()) return units.is_bytes() ? "" : "\n";
-  if (units.is_bytes()) return units.decode(std::span(&unit, 1));
-  return units.vocab().surface(unit);
-}
+std::string CompletionEngine::text_of(int64_t unit) const { return parts_->loaded.units.surface(unit); }
 
 std::optional<int64_t> CompletionEngine::longest(int64_t prompt_units) const {
   const LanguageConfig& config = parts_->loaded.config;
   if (!has_learned_positions(config) || config.memory_length > 0) return std::nullopt;
-  return std::max<int64_t>(0, config.max_positions - prompt_units);
+  return config.max_positions - prompt_units;
 }
 
 Ticket CompletionEngine::add(CompletionRequest request) {
@@ -107,25 +102,32 @@ Ticket CompletionEngine::add(CompletionRequest request) {
       throw Error(cat("prompt: got unit ", unit, "; expected 0 to ", units.size() - 1));
   }
   const auto most = longest(std::ssize(request.prompt));
-  if (request.max_units < 1 || (most && request.max_units > *most)) {
+  const int64_t least = request.scores_prompt ? 0 : 1;
+  if (request.max_units < least || (most && request.max_units > *most)) {
     throw Error(cat("max_tokens: got ", request.max_units, " behind a prompt of ", request.prompt.size(),
-                    " units; expected at least 1", most ? cat(" and at most ", *most) : ""));
+                    " units; expected at least ", least,
+                    most ? cat(" and at most ", std::max<int64_t>(*most, 0)) : ""));
   }
   if (request.num_top && *request.num_top < 0)
     throw Error(cat("logprobs: got ", *request.num_top, "; expected at least 0"));
   // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
   Parts::Running running{text::UnitDecoder(units), StopTexts(std::move(request.stop))};
-  for (const int64_t unit : request.prompt) running.decoder.push(unit);
-  std::vector<int64_t> prompt = {units.eos()};
-  prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
   const Ticket ticket = parts.next_ticket++;
+  if (request.max_units == 0 && request.prompt.empty()) {
+    parts.parts.push_back({.ticket = ticket, .end = CompletionEnd::kLength});
+    return ticket;
+  }
+  for (const int64_t unit : request.prompt) running.decoder.push(unit);
+  std::vector<int64_t> prompt = {units.begin()};
+  prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
   parts.engine.add({.ticket = ticket,
                     .prompt = std::move(prompt),
                     .choice = request.choice,
                     .max_length = request.max_units,
                     .never = unit_rules(parts.loaded, request.allow_unk).never,
                     .seed = request.seed,
-                    .num_top = request.num_top});
+                    .num_top = request.num_top,
+                    .scores_prompt = request.scores_prompt});
   parts.running.emplace(ticket, std::move(running));
   return ticket;
 }

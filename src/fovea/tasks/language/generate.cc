@@ -45,7 +45,7 @@ std::vector<int64_t> encode_prompt(const Prompt& prompt, const text::Units& unit
                     "s; convert the prompt to UTF-8"));
   std::vector<int32_t> ids;
   units.encode(prompt.text, ids);
-  std::vector<int64_t> tokens = {units.eos()};
+  std::vector<int64_t> tokens = {units.begin()};
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   return tokens;
 }

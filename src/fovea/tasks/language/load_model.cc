@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/spec/positions.h"
@@ -12,12 +14,11 @@
 namespace fovea::language {
 namespace {
 
-text::Units load_units(const models::TrainedModel& trained) {
-  const auto& files = trained.identity().files;
-  if (files.size() != 1)
-    throw Error(cat(trained.folder(), ": damaged: got ", files.size(),
-                    " files of units; expected one, units.txt or units.spm"));
-  return text::Units::from_file(files.begin()->first, files.begin()->second);
+// Models may have more rows than a folder has tokens.
+text::Units load_units(const models::TrainedModel& trained, const LanguageConfig& config) {
+  text::Units units = text::Units::from_files(trained.identity().files, trained.folder());
+  const int64_t rows = config.dim_vocabs.empty() ? 0 : config.dim_vocabs.front();
+  return units.is_of_folder() && rows > units.size() ? units.with_rows(rows) : units;
 }
 
 // The schemes without the argument that no weight depends on.
@@ -61,7 +62,7 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
   auto config = trained.config<LanguageConfig>();
   config.memory_length = memory_of(config);  // as trained, whatever mechanism the options bring
   config.transformer_positions = positions_of(options.transformer_positions, config.transformer_positions);
-  text::Units units = load_units(trained);
+  text::Units units = load_units(trained, config);
   trained.require_vocabulary(config.dim_vocabs, units.size(), cat("the size of ", units.file_name()));
   nn::Model model = trained.with_weights(nn::Model(config, std::nullopt));
   static_cast<ModelConfig&>(config) = model->config();
@@ -74,12 +75,13 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
 
 UnitRules unit_rules(const LoadedModel& loaded, bool allow_unk) {
   UnitRules rules;
-  const bool has_documents = loaded.config.documents != "no";
-  if (loaded.units.is_bytes()) {
-    if (has_documents) rules.last = loaded.units.eos();
-    if (!has_documents) rules.never.push_back(loaded.units.eos());
+  const text::Units& units = loaded.units;
+  if (units.is_of_folder() || (units.is_bytes() && loaded.config.documents != "no")) {
+    rules.last = units.eos();
+  } else if (units.is_bytes()) {
+    rules.never.push_back(units.eos());
   }
-  if (const auto unk = loaded.units.unk(); unk && !allow_unk) rules.never.push_back(*unk);
+  if (const auto unk = units.unk(); unk && !allow_unk) rules.never.push_back(*unk);
   return rules;
 }
 

@@ -53,12 +53,19 @@ std::vector<ShownText> read_shown_texts(const ReportOptions& options) {
 // A byte that does not stand alone as a character is shown by its number.
 std::string label_of(const text::Units& units, int64_t unit) {
   if (unit == units.eos()) return "</s>";
-  if (!units.is_bytes()) return units.vocab().piece(unit);
-  const std::string text = units.decode(std::span(&unit, 1));
-  const auto byte = static_cast<unsigned char>(text.at(0));
-  if (byte >= 0x20 && byte < 0x7f) return text;
+  if (units.vocab() != nullptr) return unit < units.vocab()->size() ? units.vocab()->piece(unit) : "<unused>";
+  if (unit == units.begin()) return "<s>";
+  const std::string text = units.surface(unit);
+  if (text.empty()) return "<unused>";
+  if (text.size() > 1 && is_valid_utf8(text)) return text;
   static constexpr std::string_view kDigits = "0123456789abcdef";
-  return byte == '\n' ? "\n" : cat("<", kDigits[byte / 16], kDigits[byte % 16], ">");
+  std::string label;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_shown = (byte >= 0x20 && byte < 0x7f) || byte == '\n';
+    label += is_shown ? std::string(1, c) : cat("<", kDigits[byte / 16], kDigits[byte % 16], ">");
+  }
+  return label;
 }
 
 std::vector<int64_t> shown_units(const text::Units& units, const ShownText& text, const std::string& place) {
@@ -86,7 +93,7 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     analysis::ReportTokens tokens;
     for (const int64_t id : ids) tokens.outputs.push_back(label_of(units, id));
     std::rotate(ids.begin(), ids.end() - 1, ids.end());
-    ids.front() = units.eos();
+    ids.front() = units.begin();
     for (const int64_t id : ids) tokens.inputs.push_back(label_of(units, id));
     report.begin_pass(i, tokens);
     const inspect::ReportObserver observer(report);
@@ -115,7 +122,7 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
   for (const ShownText& text : texts) {
     throw_if_interrupted("the report");
     std::vector<int64_t> outputs = shown_units(loaded.units, text, inspect::report_place(options, text.line));
-    std::vector<int64_t> inputs = {loaded.units.eos()};
+    std::vector<int64_t> inputs = {loaded.units.begin()};
     inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
     const int64_t length = std::ssize(outputs);
     const at::Tensor hidden = loaded.model->decode(

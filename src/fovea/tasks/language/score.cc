@@ -40,9 +40,9 @@ Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
                     config.max_positions, " units; expected a sum of at most that"));
   if (cut.context + cut.stride > segment)
     log::warn(cat("a pass reads ", cut.context + cut.stride,
-                  " units (--context and --stride); the model was trained on "
-                  "segments of ",
-                  segment));
+                  " units (--context and --stride); the model's segments "
+                  "have ",
+                  segment, " (--segment-length)"));
   return cut;
 }
 
@@ -50,20 +50,18 @@ Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
 class LevelWriter {
  public:
   LevelWriter(LineWriter& output, const text::Units& units, const data::TokenText& text, bool by_line)
-      : output_(output),
-        line_end_(units.is_bytes() ? '\n' : units.eos()),
-        eos_(units.eos()),
-        text_(text),
-        by_line_(by_line) {}
+      : output_(output), units_(units), text_(text), by_line_(by_line) {}
 
   void add(double log_prob) {
     sum_ += log_prob;
-    const int32_t unit = text_.ids[place_];
-    // With bytes, </s> ends a document, and with it a last line without an end of its own.
-    const bool ends = !by_line_ || unit == line_end_ || (unit == eos_ && has_rest_);
-    ++place_;
-    has_rest_ = !ends;
-    if (ends) write();
+    const int32_t unit = text_.ids[place_++];
+    const std::string text = units_.surface(unit);
+    int64_t lines = by_line_ ? std::ranges::count(text, '\n') : 1;
+    // Except with lines, </s> ends a document, and with it a last line without an end of its own.
+    if (by_line_ && unit == units_.eos() && lines == 0 && has_rest_) lines = 1;
+    // A unit belongs to the line in which it begins, however many it ends.
+    for (int64_t i = 0; i < lines; ++i) write();
+    has_rest_ = lines == 0 || (by_line_ && unit != units_.eos() && text.back() != '\n');
   }
   void finish() {
     if (has_rest_) write();
@@ -76,7 +74,7 @@ class LevelWriter {
   }
 
   LineWriter& output_;
-  int64_t line_end_, eos_;
+  const text::Units& units_;
   const data::TokenText& text_;
   bool by_line_, has_rest_ = false;
   double sum_ = 0;
@@ -132,7 +130,7 @@ int64_t run_score(const ScoreOptions& options) {
   const bool of_text = options.level == "text";
   log::Progress progress("scoring, units", static_cast<double>(text.size()));
   int64_t done = 0;
-  TextScore score = scorer.run(text, loaded.units.eos(), [&](double log_prob) {
+  TextScore score = scorer.run(text, loaded.units.begin(), [&](double log_prob) {
     if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
     if (!of_text) levels.add(log_prob);
   });

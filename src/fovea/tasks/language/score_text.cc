@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -56,10 +57,11 @@ models::TokenScorer ScoreText::scorer_of(Packed& packed, const std::shared_ptr<n
 }
 
 void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) const {
-  for (int64_t first = 0; first < windows.size(); first += options_.mini_batch) {
+  const auto each_unit = [&](int64_t batch, const auto& use) {
     throw_if_interrupted("scoring");
     Packed packed;
     for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
+    const int64_t first = batch * options_.mini_batch;
     const models::TokenScorer scorer = scorer_of(packed, nullptr);
     for (size_t w = 0; w + 1 < packed.offsets.size(); ++w) {
       for (int64_t t = packed.first_scored[w]; t < packed.offsets[w + 1]; ++t)
@@ -109,10 +111,10 @@ void ScoreText::run_streams(const data::ScoringWindows& windows, Tally& tally) c
   }
 }
 
-TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& see) const {
+TextScore ScoreText::run(const data::TokenText& text, int64_t begin, const See& see) const {
   const at::NoGradGuard no_grad;
   models::warn_of_whole_segments(model_->config());
-  const data::ScoringWindows windows(text, eos, {.context = options_.context, .stride = options_.stride});
+  const data::ScoringWindows windows(text, begin, {.context = options_.context, .stride = options_.stride});
   TextScore score{{}, text.bytes, text.words};
   Tally tally(score, see);
   options_.memory > 0 ? run_streams(windows, tally) : run_windows(windows, tally);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "fovea/base/collective.h"
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
 #include "fovea/models/scorer.h"
@@ -26,7 +27,7 @@ class ScoreText {
   // log p of each unit, in the order of the text, if `see` is given. Throws Interrupted when a signal comes, and an
   // Error if the model's scores are not finite.
   using See = std::function<void(double log_prob)>;
-  TextScore run(const data::TokenText& text, int64_t eos, const See& see = nullptr) const;
+  TextScore run(const data::TokenText& text, int64_t begin, const See& see = nullptr) const;
 
  private:
   class Tally;
@@ -40,4 +41,5 @@ class ScoreText {
   ScoringOptions options_;
 };
 
+  Collective& team_;
 }  // namespace fovea::language

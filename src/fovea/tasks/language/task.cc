@@ -18,13 +18,16 @@
 namespace fovea::language {
 namespace {
 
-LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) {
+// Sets --dim-vocabs. Models may have more rows than a folder has tokens.
+text::Units load_units(const std::string& vocabs, LanguageConfig& config) {
+  text::Units units = text::Units::load(vocabs);
   const int64_t size = units.size(), wanted = config.dim_vocabs.empty() ? 0 : config.dim_vocabs.front();
-  if (wanted != 0 && wanted != size)
+  if (wanted > size && units.is_of_folder()) units = units.with_rows(wanted);
+  if (wanted != 0 && wanted != units.size())
     throw Error(cat("--dim-vocabs: got ", wanted, ", but the vocabulary of --vocabs has ", size,
                     " units; leave the option out, its size is the vocabulary's"));
-  config.dim_vocabs = {size};
-  return config;
+  config.dim_vocabs = {units.size()};
+  return units;
 }
 
 // Sets the memory that the spans need. Refuses memory for segments in random order, before the text is read.
@@ -53,8 +56,8 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
                            int64_t batches_an_update)
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
-      units_(text::Units::load(options_.vocabs)),
-      config_(with_order(with_vocabulary(model, units_), options_)),
+      config_(with_order(model, options_)),
+      units_(load_units(options_.vocabs, config_)),
       train_(load_text(options_.train_sets, units_, config_,
                        {.threads = tasks::encoding_threads(config), .option = "--train-sets", .trains = true})),
       valid_(load_text(options_.valid_sets, units_, config_,
@@ -67,7 +70,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       model_(config_, config.seed) {
   parts_ = {.module = model_.ptr(),
             .rules = nn::span_rules(*model_),
-            .identity = nn::identity_of(kTask, config_, {{units_.file_name(), units_.contents()}}),
+            .identity = nn::identity_of(kTask, config_, units_.files()),
             .fingerprint = fingerprint_of(train_, options_, config_, segments_),
             .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
             .measures = measures().known(),
@@ -85,7 +88,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
 }
 
 std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
-  batches_.emplace(train_, units_.eos(), segments_, epoch);
+  batches_.emplace(train_, units_.begin(), segments_, epoch);
   if (memory_) memory_->clear();
   std::vector<int64_t> items(static_cast<size_t>(batches_->size()));
   for (size_t i = 0; i < items.size(); ++i) items[i] = batches_->items(static_cast<int64_t>(i));
@@ -116,9 +119,9 @@ nn::NamedTensors LanguageTask::carried() const { return memory_ ? memory_->tenso
 
 void LanguageTask::restore(const nn::NamedTensors& carried, const std::string& origin) {
   if (!memory_) return Task::restore(carried, origin);
-  memory_->restore(carried,
-                   {.layers = config_.dec_depth, .width = config_.dim_emb, .options = model_->output_bias().options()},
-                   origin);
+  memory_->restore(
+      carried, {.layers = config_.dec_depth, .width = config_.dim_emb, .options = model_->output_weight().options()},
+      origin);
 }
 
 std::vector<double> LanguageTask::validate(const std::vector<std::string>& names) {

@@ -31,6 +31,7 @@ class LanguageTask final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::vector<double> validate(const std::vector<std::string>& names) override;
+  bool shares_validation() const override { return true; }
   void after_update(bool made) override;
   nn::NamedTensors carried() const override;
   void restore(const nn::NamedTensors& carried, const std::string& origin) override;
@@ -38,8 +39,8 @@ class LanguageTask final : public train::Task {
  private:
   Options options_;
   at::Device device_;
-  text::Units units_;
   LanguageConfig config_;
+  text::Units units_;
   data::TokenText train_, valid_;
   data::SegmentOptions segments_;
   nn::Model model_;

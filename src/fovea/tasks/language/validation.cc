@@ -47,7 +47,7 @@ tasks::ModelValidation LanguageTask::load_validation(const TrainConfig& config, 
           .measures = measures().known(),
           .default_measures = language::default_measures(loaded->units),
           .validate = [loaded, text, mini_batch = options.mini_batch](const std::vector<std::string>& names) {
-            return values_of_text({loaded->model, loaded->config, mini_batch, loaded->units.eos()}, *text, names);
+            return values_of_text({loaded->model, loaded->config, mini_batch, loaded->units.begin()}, *text, names);
           }};
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/data/token_text.h"
 #include "fovea/nn/model.h"
 #include "fovea/tasks/language/config.h"

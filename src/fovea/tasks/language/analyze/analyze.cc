@@ -33,8 +33,7 @@ class WordCounter {
  public:
   explicit WordCounter(const text::Units& units) {
     for (int64_t id = 0; id < units.size(); ++id) {
-      std::string text =
-          units.is_bytes() ? (id < 256 ? std::string(1, static_cast<char>(id)) : "") : units.vocab().surface(id);
+      const std::string text = units.surface(id);
       const bool blank = !text.empty() && std::all_of(text.begin(), text.end(), is_space);
       kinds_.push_back({text.empty() || is_space(text.front()), blank});
     }
@@ -71,7 +70,7 @@ class SegmentAnalysis {
   int64_t run(const data::TokenText& text) {
     const c10::InferenceMode guard;
     const int64_t segment = segment_length();
-    const data::ScoringWindows windows(text, loaded_.units.eos(), {.context = segment, .stride = segment});
+    const data::ScoringWindows windows(text, loaded_.units.begin(), {.context = segment, .stride = segment});
     log::Progress progress("analysing, segments", static_cast<double>(windows.size()));
     for (int64_t document = 0; document < windows.num_documents(); ++document) {
       WordCounter words(loaded_.units);
@@ -173,7 +172,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
                            {.context = context, .stride = stride, .mini_batch = options.mini_batch, .memory = memory});
     log::Progress progress(cat(entry, ", units"), static_cast<double>(text.size()));
     int64_t done = 0;
-    const TextScore score = scorer.run(text, loaded.units.eos(), [&](double) {
+    const TextScore score = scorer.run(text, loaded.units.begin(), [&](double) {
       if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
     });
     progress.finish();

@@ -30,7 +30,7 @@ class LengthSpeeds {
       : loaded_(loaded),
         length_(length),
         memory_(loaded.config.memory_length),
-        windows_(text, loaded.units.eos(), {.context = length, .stride = length}),
+        windows_(text, loaded.units.begin(), {.context = length, .stride = length}),
         segments_(std::max<int64_t>(1, std::min(options.cost_units, text.size()) / length)),
         batch_(memory_ > 0 ? 1 : options.mini_batch) {}
 
@@ -45,7 +45,7 @@ class LengthSpeeds {
                                       .never = {loaded_.units.eos()},
                                       .cut = stream_cut(loaded_.config)};
     const models::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
-    const models::Draft draft{{loaded_.units.eos()}};
+    const models::Draft draft{{loaded_.units.begin()}};
     int64_t units = 0;
     const Stopwatch decoding;
     sampler.run({&draft, 1}, [&](size_t, int64_t) { ++units; });

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fovea/base/strings.h"
+#include "fovea/models/formats/tensor_index.h"
+#include "fovea/tasks/language/hugging_face_config.h"
+#include "fovea/text/byte_pairs.h"
+#include "fovea/text/byte_pairs_json.h"
+#include "loaders/loaders.h"
+
+namespace fovea::fuzz {
+namespace {
+
+// The file with a token for each byte, which a small input has no room for.
+std::string with_bytes(std::string_view text) {
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("model") || !json["model"].is_object()) return std::string(text);
+  auto& vocabulary = json["model"]["vocab"];
+  if (!vocabulary.is_object()) return std::string(text);
+  int next = 0x100;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool is_shown = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    const int letter = is_shown ? byte : next++;
+    std::string name(1, static_cast<char>(letter));
+    if (letter >= 0x80) name = {static_cast<char>(0xc0 | (letter >> 6)), static_cast<char>(0x80 | (letter & 0x3f))};
+    if (!vocabulary.contains(name)) vocabulary[name] = byte;
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+// A tokenizer.json, and behind a NUL byte a text. Tokens give the text back unless characters are composed or blanks
+// are added or taken.
+void load_byte_pairs(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const std::string_view text = bytes.substr(std::min(end + 1, bytes.size()));
+  const text::BytePairs pairs(text::parse_byte_pairs_json(with_bytes(bytes.substr(0, end)), "tokenizer.json"), "file");
+  if (!is_valid_utf8(text)) return;
+  std::vector<int32_t> ids;
+  pairs.encode(text, true, ids);
+  std::string decoded;
+  for (const int32_t id : ids) {
+    require(id >= 0 && id < pairs.size(), "a token is not in the vocabulary");
+    decoded += pairs.surface(id);
+  }
+  const text::BytePairModel& model = pairs.model();
+  const bool keeps_text = !model.composes && !model.adds_blank && model.added.empty();
+  require(!keeps_text || decoded == text, "the tokens give another text back");
+  require(pairs.cut(text, text.size()) <= text.size(), "a cut is behind the text");
+}
+
+void load_tensor_index(std::string_view bytes) {
+  for (const auto& [tensor, file] : models::parse_tensor_index(std::string(bytes), "index.json"))
+    require(file.find('/') == std::string::npos, "a file is in another folder");
+}
+
+// A configuration that was read is written as one that is read as the same.
+void load_decoder_config(std::string_view bytes) {
+  const language::LanguageConfig config = language::parse_decoder_config(std::string(bytes), "config.json");
+  const std::string written = language::print_decoder_config(config, {1, 2}, "float32");
+  const language::LanguageConfig again = language::parse_decoder_config(written, "config.json");
+  require(language::print_decoder_config(again, {1, 2}, "float32") == written, "what was written is read as another");
+}
+
+}  // namespace fovea::fuzz

@@ -1,0 +1,11 @@
+#pragma once
+#include <map>
+#include <string>
+
+namespace fovea::models {
+
+// The file of each tensor, as a model.safetensors.index.json of Hugging Face's has them. Throws an Error that begins
+// with `origin`, also for a file outside the folder.
+std::map<std::string, std::string> parse_tensor_index(const std::string& json, const std::string& origin);
+
+}  // namespace fovea::models

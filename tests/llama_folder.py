@@ -1,0 +1,93 @@
+"""Small random models of Llama's, Mistral's and Qwen2's kinds in the form of Hugging Face's folders, with tokenisers that the
+library `tokenizers` trains. Both libraries are the reference."""
+import json
+import os
+
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace("{1,3}", "")
+
+
+def tokenizer(kind, texts, size):
+    """A byte-level BPE tokeniser like that of Llama 3, Qwen2 or GPT-2."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    made = Tokenizer(models.BPE(ignore_merges=kind == "llama"))
+    if kind == "qwen2":
+        made.normalizer = normalizers.NFC()
+    if kind == "gpt2":
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        split = pre_tokenizers.Split(Regex(LLAMA3 if kind == "llama" else QWEN2), "isolated")
+        made.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    made.decoder = decoders.ByteLevel()
+    ends = {"llama": ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"], "qwen2": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+            "gpt2": ["<|endoftext|>"]}[kind]
+    made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size - len(ends), show_progress=False,
+                                                        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    made.add_special_tokens([AddedToken(end, special=True, normalized=False) for end in ends])
+    if kind == "llama":
+        made.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), processors.TemplateProcessing(
+            single="<|begin_of_text|> $A", special_tokens=[(ends[0], made.token_to_id(ends[0]))])])
+    return made
+
+
+def write_tokenizer(folder, kind, made):
+    folder.mkdir(parents=True, exist_ok=True)
+    made.save(str(folder / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end_of_text|>" if kind == "llama" else "<|endoftext|>"}
+    if kind == "llama":
+        config["bos_token"] = "<|begin_of_text|>"
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def begin_of(kind, made):
+    """The token that a model reads before a text."""
+    return made.token_to_id("<|begin_of_text|>" if kind == "llama" else "<|endoftext|>")
+
+
+def random_model(kind, rows, **changes):
+    """A model of transformers with random weights that are not small, and biases and gains that are not trivial."""
+    import torch
+    import transformers
+    shape = {"vocab_size": rows, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "bos_token_id": None, "eos_token_id": None,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}
+    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2"}[kind]
+    if kind == "mistral":
+        shape["sliding_window"] = 7
+    config = getattr(transformers, f"{name}Config")(**{**shape, **changes})
+    torch.manual_seed(1)
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            parameter.normal_(std=0.25).add_(1 if "norm" in parameter_name else 0)
+    return model
+
+
+def log_probs(model, ids):
+    """The log-probability of each token but the first."""
+    import torch
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0].float()
+    return logits[:-1].log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).squeeze(1).tolist()
+
+
+def telling_model(rows):
+    """A Llama whose log-probability of a token tells its number: all embeddings and layers say the same, and token v has
+    the logit 0.01 v."""
+    import torch
+    model = random_model("llama", rows, hidden_size=2, intermediate_size=2, num_hidden_layers=1, num_attention_heads=1,
+                         num_key_value_heads=1, tie_word_embeddings=False)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.fill_(1 if "norm" in name or "embed" in name else 0)
+        model.lm_head.weight[:, 0] = torch.arange(rows) * 0.01
+    return model
+
+
+def told_tokens(log_probs_of_units, rows):
+    """The tokens that telling_model()'s log-probabilities tell."""
+    import math
+    total = math.log(sum(math.exp(0.01 * v) for v in range(rows)))
+    return [round((value + total) * 100) for value in log_probs_of_units]

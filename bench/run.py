@@ -73,6 +73,7 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: about a quarter of the time")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="of " + ", ".join(PARTS))
+    parser.add_argument("--profile", action="store_const", dest="only", const=["profile"], help="the same as --only profile: where the time of an update goes")
     parser.add_argument("--output", default=str(ROOT / "build" / "bench"), type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), type=built, metavar="DIR", help="[build/release]")
     parser.add_argument("--threads", type=positive, default=2, help="[2]")
@@ -223,6 +224,17 @@ def decoding_part(given, report, _roof):
     report.table("decoding", "Decoding with the Multi30k tiny model, against eager PyTorch", rows)
 
 
+def translators_part(peer):
+    def part(given, report, _roof):
+        import translators
+
+        if why := translators.missing(peer):
+            raise ValueError(why)
+        rows = translators.rows(peer, work_folder(given), given.threads, given.quick)
+        report.table(peer, f"Translating with the same weights as {peer}, batches of {translators.BATCH} sentences", rows)
+    return part
+
+
 def language_text(given):
     return given.text or made_up_corpus(given)[0]
 
@@ -232,6 +244,13 @@ def language_part(given, report, roof):
 
     rows = language.training_rows(work_folder(given), language_text(given), given, roof)
     report.table("language", "Training a language model of bytes, 16,384 an update, against eager PyTorch", rows)
+
+
+def profile_part(given, report, _roof):
+    import profile_update
+
+    report.table("profile", "The processor's time of an update of a language model of bytes, 16,384 an update, one thread",
+                 profile_update.rows(given, measure_roof(given.build, 1)))
 
 
 def generation_part(given, report, _roof):
@@ -248,7 +267,22 @@ def caches_part(given, report, _roof):
     command += ["--quick"] if given.quick else []
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     report.table("caches", "A step of one layer over a cache, 8 heads of 64, float32: topk(32) with a copy of the keys in 8 bits, "
-                 "against the faster of SDPA and two products", [json.loads(line) for line in done.stdout.splitlines()])
+                 "against the faster of SDPA and two products; full over narrower caches", [json.loads(line) for line in done.stdout.splitlines()])
+
+
+def crossover_part(given, report, _roof):
+    import shortest
+
+    found = []
+
+    def rows():
+        for row in shortest.rows(given, 512 if given.quick else 2048):
+            found.append(row)
+            yield shortest.shown(row)
+
+    report.table("crossover", "The length from which a mechanism is faster than dense SDPA, 8 heads of 64, float32", rows())
+    report.picture("crossover", shortest.picture(found, f"{processor()}, {given.threads} threads, 8 heads of 64, float32"),
+                   "the shortest length from which each mechanism is faster than dense SDPA")
 
 
 def huggingface_part(given, report, _roof):
@@ -292,7 +326,8 @@ HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "l
 # for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
          "routing": routing_part, "distances": distances_part, "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
-         "generation": generation_part, "caches": caches_part, "huggingface": huggingface_part}
+         "profile": profile_part, "generation": generation_part, "caches": caches_part, "crossover": crossover_part, "ctranslate2": translators_part("ctranslate2"), "marian": translators_part("marian"),
+         "huggingface": huggingface_part}
 
 
 def line_of(error):

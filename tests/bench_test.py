@@ -10,6 +10,7 @@ import unittest
 import xml.dom.minidom
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+import shortest  # noqa: E402
 from crossover import Crossover  # noqa: E402
 from plot import log_plot  # noqa: E402
 from report import Report  # noqa: E402
@@ -69,6 +70,33 @@ class ReportTest(unittest.TestCase):
         (x0, y0), (x1, y1) = (map(float, corner.split(",")) for corner in corners)
         self.assertLess(x0, x1)
         self.assertGreater(y0, y1)  # pixels go down
+
+
+class ShortestTest(unittest.TestCase):
+    """The picture of the lengths from which mechanisms are faster than SDPA."""
+
+    def rows(self, lengths):
+        for (level, which), first in lengths.items():
+            for spec in shortest.SPECS:
+                yield {"level": level, "pass": which, "mechanism": spec, "faster from": first, "longest": 2048}
+
+    def test_a_mark_for_each_win_and_an_arrow_for_each_loss(self):
+        forward, both = shortest.PASSES.values()
+        drawn = shortest.picture(self.rows({("AVX2", forward): None, ("AVX2", both): 64, ("AVX-512", both): 96}), "a < b")
+        svg = xml.dom.minidom.parseString(drawn)
+        marks = svg.getElementsByTagName("circle")
+        legend, count = 4, len(shortest.SPECS)
+        self.assertEqual(len(marks), legend + 2 * count)
+        self.assertEqual(sum(text.firstChild.data.startswith("→") for text in svg.getElementsByTagName("text")), count)
+        places = sorted({float(mark.getAttribute("cx")) for mark in marks[legend:]})
+        self.assertEqual(len(places), 2)
+
+    def test_levels_hold_both_sides(self):
+        found = shortest.levels()
+        self.assertEqual(list(found)[0], "AVX2")
+        if len(found) > 1:
+            self.assertEqual(set(found["AVX2"]), {"FOVEA_CPU", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"})
+            self.assertEqual(list(found.values())[-1], {})
 
 
 class TimingTest(unittest.TestCase):

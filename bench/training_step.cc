@@ -22,6 +22,7 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/train/flat_parameters.h"
+#include "made_tokens.h"
 
 namespace fovea {
 namespace {
@@ -42,12 +43,7 @@ Side side_of(const std::vector<int64_t>& lengths, Rng& rng) {
   Side side{{}, at::zeros({static_cast<int64_t>(lengths.size()) + 1}, at::kLong)};
   auto* offsets = side.offsets.mutable_data_ptr<int64_t>();
   for (size_t b = 0; b < lengths.size(); ++b) offsets[b + 1] = offsets[b] + lengths[b];
-  side.tokens = at::empty({offsets[lengths.size()]}, at::kLong);
-  auto* tokens = side.tokens.mutable_data_ptr<int64_t>();
-  for (int64_t t = 0; t < side.tokens.numel(); ++t) {
-    const double rank = rng.uniform();  // small ids are frequent, as in text
-    tokens[t] = static_cast<int64_t>(rank * rank * rank * kVocabulary);
-  }
+  side.tokens = bench::made_tokens(offsets[lengths.size()], kVocabulary, rng);
   return side;
 }
 

@@ -10,6 +10,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
@@ -121,6 +122,7 @@ Problem checked(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
 
 CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                            const at::Tensor& targets, double label_smoothing) {
+  const Recorded recorded("fovea::cross_entropy");
   const at::Tensor offset = tensor_or_none(bias);
   if (!fits(hidden, weight, offset, targets)) {
     return composite::cross_entropy(hidden, weight, bias, targets, label_smoothing);

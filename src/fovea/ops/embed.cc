@@ -9,6 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/kernels/step/update.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 
@@ -110,6 +111,7 @@ bool is_index(const at::Tensor& ids) { return ids.is_cpu() && ids.scalar_type() 
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options) {
+  const Recorded recorded("fovea::embed");
   check_rate(options.rate, "embed: dropout");
   const at::Tensor table = tensor_or_none(positions);
   const bool fits = fits_kernels({weight, table}) && is_index(ids) &&

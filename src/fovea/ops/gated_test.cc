@@ -65,6 +65,23 @@ TEST(Gated, TakesRowsApart) {
   expect_as_good(ours, plain, {normal({29, 50}, 1)});
 }
 
+TEST(Activated, IsItsDefinition) {
+  for (const Activation activation : kGates) {
+    for (const double rate : {0.0, 0.3}) {
+      const DropoutOptions options{.rate = rate, .seed = 4};
+      const Function ours = [&](const Tensors& in) { return Tensors{activated(in[0], activation, options)}; };
+      const Function plain = [&](const Tensors& in) {
+        const at::Tensor both = at::cat({in[0], at::ones_like(in[0])}, 1);
+        return Tensors{composite::dropout(definition(both, activation), options)};
+      };
+      for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{1, 1}, {5, 7}, {130, 64}, {67, 33}}) {
+        expect_as_good(ours, plain, {normal({tokens, width}, 1) * 3});
+      }
+      expect_same_on_all_threads(ours, {normal({900, 45}, 1)});
+    }
+  }
+}
+
 TEST(Gated, RefusesWhatItCannotTake) {
   const auto message = [](const at::Tensor& x, Activation activation, double rate) {
     return message_of([&] { gated(x, activation, {.rate = rate}); });

@@ -3,6 +3,7 @@
 
 #include "fovea/kernels/step/product.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
@@ -96,6 +97,7 @@ struct Linear : torch::autograd::Function<Linear> {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                   Activation activation) {
+  const Recorded recorded("fovea::linear");
   const at::Tensor offset = tensor_or_none(bias);
   const bool fits = fits_kernels({x, weight, offset}) && x.dim() == 2 && weight.dim() == 2 &&
                     x.size(1) == weight.size(1) && x.size(1) > 0 &&
@@ -103,7 +105,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
   if (!fits) return composite::linear(x, weight, bias, activation);
   const bool relu = activation == Activation::kRelu;
   if (!relu && activation != Activation::kNone) {
-    return composite::activate(linear(x, weight, bias, Activation::kNone), activation);
+    return activated(linear(x, weight, bias, Activation::kNone), activation);
   }
   const at::Tensor rows = with_plain_rows(x), matrix = weight.contiguous();
   return wants_gradient({x, weight, offset}) ? Linear::apply(rows, matrix, some_or_none(offset), relu)

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
@@ -181,6 +182,7 @@ std::tuple<at::Tensor, at::Tensor> added_norm(NormInputs in) {
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
+  const Recorded recorded("fovea::dropout");
   check_rate(options.rate, "dropout: rate");
   if (options.rate == 0) return x;
   if (!fits_kernels({x})) return composite::dropout(x, options);
@@ -188,16 +190,19 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
 }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  const Recorded recorded("fovea::layer_norm");
   const bool fits = bias.defined() && fits_norm(x, gain, bias);
   return fits ? normed_rows(x, gain, bias, eps) : composite::layer_norm(x, gain, bias, eps);
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const Recorded recorded("fovea::rms_norm");
   return fits_norm(x, gain, {}) ? normed_rows(x, gain, {}, eps) : composite::rms_norm(x, gain, eps);
 }
 
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps) {
+  const Recorded recorded("fovea::add_norm");
   check_rate(options.rate, "add_norm: dropout");
   const NormInputs in{x, residual, gain, bias, options, eps};
   if (bias.defined() && fits_add_norm(in)) return added_norm(in);
@@ -207,6 +212,7 @@ std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tenso
 
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                                 const DropoutOptions& options, double eps) {
+  const Recorded recorded("fovea::add_rms_norm");
   check_rate(options.rate, "add_rms_norm: dropout");
   const NormInputs in{x, residual, gain, {}, options, eps};
   if (fits_add_norm(in)) return added_norm(in);

@@ -7,7 +7,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
 #include "fovea/search/top_n.h"
 
@@ -43,7 +42,7 @@ at::Tensor PackedLayer::operator()(const at::Tensor& x, Activation activation) c
   }
   const bool relu = activation == Activation::kRelu;
   const at::Tensor out = multiply(with_plain_rows(x), *packed_, relu);
-  return relu ? out : composite::activate(out, activation);
+  return relu ? out : activated(out, activation);
 }
 
 int64_t PackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const {

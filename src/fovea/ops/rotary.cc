@@ -11,6 +11,7 @@
 #include "fovea/kernels/step/rotary.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recorded.h"
 #include "fovea/ops/rotary_composite.h"
 #include "fovea/ops/step_tensors.h"
 
@@ -139,6 +140,7 @@ void check(const at::Tensor& x, const at::Tensor& positions, double base, std::s
 }  // namespace
 
 at::Tensor rotary(const at::Tensor& x, const at::Tensor& positions, double base) {
+  const Recorded recorded("fovea::rotary");
   const at::Tensor places = positions.contiguous();
   check(x, places, base, "rotary");
   if (!fits_kernels({x})) return composite::rotary(x, places, base);
@@ -148,6 +150,7 @@ at::Tensor rotary(const at::Tensor& x, const at::Tensor& positions, double base)
 }
 
 RotaryHeads rotary_heads(const at::Tensor& stacked, int64_t heads, const at::Tensor& positions, double base) {
+  const Recorded recorded("fovea::rotary_heads");
   const at::Tensor places = positions.contiguous();
   check(stacked, places, base, "rotary_heads");
   if (heads < 1 || heads >= stacked.size(1) || (stacked.size(1) - heads) % 2 != 0) {

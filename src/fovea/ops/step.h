@@ -7,8 +7,8 @@
 
 // The rest of a training step beside attention: each an operator with its own backward, differentiable in every tensor.
 // T tokens, M model width, V vocabulary, N output width. Dropout masks come from a counter (seed), never stored.
-// Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, gated, embed and cross_entropy have no
-// second derivatives: backward with create_graph throws an Error.
+// Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, gated, activated, embed and cross_entropy
+// have no second derivatives: backward with create_graph throws an Error.
 namespace fovea::ops {
 
 enum class Activation : uint8_t { kNone, kRelu, kGelu, kSilu };  // gelu: x Phi(x), exact; silu: x sigmoid(x)
@@ -42,6 +42,9 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::T
 // Gated linear unit of a feed-forward layer (Shazeer 2020), in one pass: x [T, 2 F] ->
 // dropout(activation(x[:, :F]) x[:, F:]) [T, F]. The activation is kGelu (GEGLU) or kSilu (SwiGLU), else an Error.
 at::Tensor gated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
+
+// dropout(activation(x)), elementwise; with gelu and silu of x [T, F] in one pass.
+at::Tensor activated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
 
 // scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined. The
 // id -1 stands for a row of zeros.

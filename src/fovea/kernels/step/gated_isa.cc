@@ -34,48 +34,58 @@ inline Activated activated(F a) {
   }
 }
 
-template <Gate kGate, class T>
+template <Gate kGate, Units kUnits, class T>
 void unit_row(const GatedForward<T>& job, int64_t r, Mask& mask) {
   const T* a = job.x + r * job.x_stride;
-  const T* b = a + job.width;
   const int64_t begin = r * job.width;
   for (int64_t i = 0; i < job.width; i += kLanes) {
     const int64_t n = job.width - i;
-    const F out = activated<kGate>(load_some(a + i, n)).value * load_some(b + i, n);
+    F out = activated<kGate>(load_some(a + i, n)).value;
+    if constexpr (kUnits == Units::kGated) out = out * load_some(a + job.width + i, n);
     store_some(job.out + begin + i, mask.apply(out, begin + i), n);
   }
 }
 
-template <Gate kGate, class T>
+template <Gate kGate, Units kUnits, class T>
 void unit_row(const GatedBackward<T>& job, int64_t r, Mask& mask) {
+  constexpr int64_t kParts = kUnits == Units::kGated ? 2 : 1;
   const T* a = job.x + r * job.x_stride;
-  const T* b = a + job.width;
   const int64_t begin = r * job.width;
-  T* grad_a = job.grad_x + 2 * begin;
-  T* grad_b = grad_a + job.width;
+  T* grad_a = job.grad_x + kParts * begin;
   for (int64_t i = 0; i < job.width; i += kLanes) {
     const int64_t n = job.width - i;
     const F grad = mask.apply(load_some(job.grad_out + begin + i, n), begin + i);
     const Activated of = activated<kGate>(load_some(a + i, n));
-    store_some(grad_a + i, grad * load_some(b + i, n) * of.slope, n);
-    store_some(grad_b + i, grad * of.value, n);
+    if constexpr (kUnits == Units::kGated) {
+      store_some(grad_a + i, grad * load_some(a + job.width + i, n) * of.slope, n);
+      store_some(grad_a + job.width + i, grad * of.value, n);
+    } else {
+      store_some(grad_a + i, grad * of.slope, n);
+    }
   }
 }
 
-template <Gate kGate, class Job>
+template <Gate kGate, Units kUnits, class Job>
 void run_rows(const Job& job, Executor& executor) {
   const int64_t rows = std::max<int64_t>(1, kElements / job.width);
   executor.run((job.rows + rows - 1) / rows, [&](int64_t piece, int) {
     Mask mask(job.dropout);
-    for (int64_t r = piece * rows; r < std::min((piece + 1) * rows, job.rows); ++r) unit_row<kGate>(job, r, mask);
+    for (int64_t r = piece * rows; r < std::min((piece + 1) * rows, job.rows); ++r)
+      unit_row<kGate, kUnits>(job, r, mask);
   });
+}
+
+template <Gate kGate, class Job>
+void run_units(const Job& job, Executor& executor) {
+  if (job.units == Units::kGated) return run_rows<kGate, Units::kGated>(job, executor);
+  run_rows<kGate, Units::kPlain>(job, executor);
 }
 
 template <class Job>
 void run_job(const Job& job, Executor& executor) {
   if (job.width == 0) return;
-  if (job.gate == Gate::kGelu) return run_rows<Gate::kGelu>(job, executor);
-  run_rows<Gate::kSilu>(job, executor);
+  if (job.gate == Gate::kGelu) return run_units<Gate::kGelu>(job, executor);
+  run_units<Gate::kSilu>(job, executor);
 }
 
 }  // namespace

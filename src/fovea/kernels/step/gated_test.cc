@@ -84,6 +84,36 @@ TEST(GatedKernel, IsItsDefinitionAtEveryLevel) {
   }
 }
 
+TEST(GatedKernel, UnitsWithoutAGateAreTheirDefinitionAtEveryLevel) {
+  for (const Gate gate : {Gate::kGelu, Gate::kSilu}) {
+    for (const float rate : {0.0F, 0.3F}) {
+      const int64_t rows = 70, width = 37, stride = 40;
+      const auto x = normals<float>(rows * stride, 1), grad_out = normals<float>(rows * width, 2);
+      std::vector<double> want, size, want_grad, grad_size;
+      for (int64_t at = 0; at < rows * width; ++at) {
+        const double a = x.exact[at / width * stride + at % width];
+        const bool kept = rate == 0 || element_survives(kSeed, at, dropout_threshold(rate));
+        const double factor = kept ? 1 / (1 - double{rate}) : 0, grad = grad_out.exact[at] * factor;
+        want.push_back(activation(gate, a) * factor), size.push_back(2 * std::abs(want.back()));
+        want_grad.push_back(grad * slope(gate, a)), grad_size.push_back(2 * std::abs(grad));
+      }
+      at_every_level([&] {
+        std::vector<float> out(rows * width), grad_x(rows * width);
+        GatedForward<float> forward{.x = x.kept.data(), .out = out.data(), .rows = rows, .width = width};
+        forward.x_stride = stride, forward.gate = gate, forward.units = Units::kPlain;
+        forward.dropout = {.rate = rate, .seed = kSeed};
+        GatedBackward<float> backward{.x = x.kept.data(), .grad_out = grad_out.kept.data(), .grad_x = grad_x.data()};
+        backward.rows = rows, backward.width = width, backward.x_stride = stride;
+        backward.gate = gate, backward.units = Units::kPlain, backward.dropout = forward.dropout;
+        ThreadExecutor threads(3);
+        gated(forward, threads), gated(backward, threads);
+        expect_close(out, want, size);
+        expect_close(grad_x, want_grad, grad_size);
+      });
+    }
+  }
+}
+
 // Far from zero f(a) is a or nothing; what is not a number stays that.
 TEST(GatedKernel, KeepsItsLimits) {
   const std::vector<float> x = {200, -200, 30, -30, 0, std::nanf(""), /*b:*/ 1, 1, 1, 1, 1, 1}, ones(6, 1);

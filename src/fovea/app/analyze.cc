@@ -39,7 +39,7 @@ struct SpanOptions : LogOptions {
 template <class Config>
 bool has_spans(const nn::CheckpointHead& checkpoint) {
   const auto config = nn::config_of<Config>(checkpoint.identity, (checkpoint.folder / nn::kConfigFile).string());
-  for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
+  for (int64_t layer = 0; layer < depth_of(config, Sublayer::kDecoder); ++layer) {
     for (const auto& span : spans_of_heads(attention_of(config, Sublayer::kDecoder, layer))) {
       if (span) return true;
     }

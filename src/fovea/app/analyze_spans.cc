@@ -25,7 +25,7 @@ using LayerLengths = std::vector<std::optional<double>>;
 std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const ModelConfig& config,
                                           const std::string& prefix) {
   std::vector<LayerLengths> layers;
-  for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
+  for (int64_t layer = 0; layer < depth_of(config, Sublayer::kDecoder); ++layer) {
     const auto spans = spans_of_heads(attention_of(config, Sublayer::kDecoder, layer));
     LayerLengths lengths(spans.size());
     const int64_t count = std::ranges::count_if(spans, [](const auto& span) { return span.has_value(); });

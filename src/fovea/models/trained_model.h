@@ -56,6 +56,9 @@ class TrainedModel {
     const AttentionOverride& mechanisms = options_;
     if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
     finish(*model);
+    if constexpr (requires { model->use_int8(); }) {
+      if (options_.precision == "int8") model->use_int8();
+    }
     return model;
   }
 
@@ -68,7 +71,8 @@ class TrainedModel {
   nn::Checkpoint checkpoint_;
 };
 
-// The weights of the decoder's steps and of the output layer for --precision: 8-bit integers, or as they are.
+// The weights of the decoder's steps and of the output layer for --precision: 8-bit integers, or as they are. Full
+// passes compute in 8-bit integers from with_weights() on.
 inline ops::PackedLayer::Format step_format(const TrainedModelOptions& options) {
   using Format = ops::PackedLayer::Format;
   return options.precision == "int8" ? Format::kInt8 : Format::kExact;

@@ -104,6 +104,14 @@ void ModelImpl::limit_reach(int64_t keys) {
 
 void ModelImpl::split_clauses_by(ClauseSplitter splitter) { parts_->encoder.value().splitter = std::move(splitter); }
 
+void ModelImpl::use_int8() {
+  const c10::InferenceMode guard;
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (auto* linear = module->as<Linear>()) linear->use_int8();
+    if (auto* ssru = module->as<Ssru>()) ssru->use_int8();
+  }
+}
+
 at::Tensor ModelImpl::encode(const EncoderInput& input, const ForwardContext& context) {
   const EncoderSide& side = parts_->encoder.value();
   return side.stack(side.read(input, context), nullptr, side.with_clauses(input, context));
@@ -134,9 +142,17 @@ std::shared_ptr<const PackedStack> ModelImpl::pack(ops::PackedLayer::Format form
 }
 
 std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
-                                          StepCache::Rows kind, const StreamCut& cut) const {
+                                          StepCache::Rows kind, const StreamCut& cut, CacheType cache) const {
   const DecoderSide& side = parts_->decoder.value();
-  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers, cut}, kind, rows);
+  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind, rows);
+}
+
+int64_t ModelImpl::count_narrow_layers() const {
+  const DecoderSide& side = parts_->decoder.value();
+  if (!output_weight().device().is_cpu() || side.stack.place().recurrent) return 0;
+  return std::ranges::count_if(side.stack.layers(), [](const auto& layer) {
+    return layer->self_attention && reads_narrow_rows(*layer->self_attention);
+  });
 }
 
 std::shared_ptr<Stepper> ModelImpl::start(const OtherSide& other, const std::vector<int64_t>& sentences,

@@ -85,7 +85,10 @@ class ModelImpl : public torch::nn::Module {
   std::shared_ptr<const PackedStack> pack(ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact) const;
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
   std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
-                                 StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {}) const;
+                                 StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {},
+                                 CacheType cache = CacheType::kModel) const;
+  // The decoder's layers whose cache can be of another type than the model's; 0 on other devices than the CPU.
+  int64_t count_narrow_layers() const;
   // Starts with another side, which is projected once: row r reads its sequence sentences[r], in ascending order, here
   // and after Stepper::reorder().
   std::shared_ptr<Stepper> start(const OtherSide& other, const std::vector<int64_t>& sentences,

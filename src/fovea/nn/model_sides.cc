@@ -18,6 +18,7 @@ StackPlace encoder_place(const ModelConfig& config) {
 StackPlace decoder_place(const ModelConfig& config) {
   return {.self = Sublayer::kDecoder,
           .cross = has_both_sides(config),
+          .recurrent = has_recurrent_decoder(config),
           .depth = config.dec_depth,
           .dropout = 1,
           .first_attention = config.enc_depth,

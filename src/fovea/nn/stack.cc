@@ -84,8 +84,13 @@ Layer::Layer(const StackConfig& config, const AttentionSetup* self, const Attent
   const auto attention = [&](const char* name, const AttentionSetup& setup) {
     return register_module(name, std::make_shared<Attention>(setup.place, setup.mechanism, scope / name));
   };
-  self_attention = attention("self_attention", self);
-  self_attention_norm_ = norm("self_attention_norm");
+  if (self != nullptr) {
+    self_attention = attention("self_attention", *self);
+    first_norm_ = norm("self_attention_norm");
+  } else {
+    ssru = register_module("ssru", std::make_shared<Ssru>(config.dim_emb, scope / "ssru"));
+    first_norm_ = norm("ssru_norm");
+  }
   if (cross != nullptr) {
     cross_attention = attention("cross_attention", *cross);
     cross_attention_norm_ = norm("cross_attention_norm");
@@ -96,8 +101,8 @@ Layer::Layer(const StackConfig& config, const AttentionSetup* self, const Attent
 }
 
 std::vector<std::shared_ptr<BlockNorm>> Layer::norms() const {
-  if (!cross_attention) return {self_attention_norm_, feed_forward_norm_};
-  return {self_attention_norm_, cross_attention_norm_, feed_forward_norm_};
+  if (!cross_attention) return {first_norm_, feed_forward_norm_};
+  return {first_norm_, cross_attention_norm_, feed_forward_norm_};
 }
 
 void apply_changes(std::span<const MechanismChange> changes) {
@@ -107,23 +112,26 @@ void apply_changes(std::span<const MechanismChange> changes) {
 
 Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
              const InitScope& scope)
-    : config_(config), place_(place), relative_(parse_positions(config.transformer_positions)) {
+    : config_(config),
+      place_(place),
+      relative_(place.recurrent ? PositionSchemes() : parse_positions(config.transformer_positions)) {
   relative_.register_shared(owner, config.transformer_heads, config.dim_emb / config.transformer_heads, scope);
   spans_.config = config;
   int64_t longest = 0;
-  for (int64_t i = 0; i < place.depth; ++i)
+  for (int64_t i = 0; i < place.depth && !place.recurrent; ++i)
     longest = std::max(longest, longest_span(mechanisms(place.self, i).training));
   spans_.register_table(owner, longest, config.dim_emb / config.transformer_heads, scope);
   const StackPositions positions = {parse_positions(config.transformer_positions), relative_, spans_};
   auto list = owner.register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < place.depth; ++i) {
     AttentionSetup self = attention_setup(config, place, positions, place.self, i);
-    self.mechanism = mechanisms(place.self, i);
+    if (!place.recurrent) self.mechanism = mechanisms(place.self, i);
     AttentionSetup cross = attention_setup(config, place, positions, Sublayer::kCross, i);
     if (place.cross) cross.mechanism = mechanisms(Sublayer::kCross, i);
     const std::string name = std::to_string(i);
-    layers_.push_back(list->register_module(
-        name, std::make_shared<Layer>(config, self, place.cross ? &cross : nullptr, scope / name)));
+    layers_.push_back(
+        list->register_module(name, std::make_shared<Layer>(config, place.recurrent ? nullptr : &self,
+                                                            place.cross ? &cross : nullptr, scope / name)));
     for (const auto& norm : layers_.back()->norms()) norms_.norms.push_back(norm);
   }
   if (config.transformer_norm != "pre") return;
@@ -173,6 +181,7 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
   const StackDropout dropout{config_, context, place_.dropout};
   return {.first =
               [this, &input, dropout](size_t i, const at::Tensor& x) {
+                if (place_.recurrent) return (*layers_[i]->ssru)(x, input.offsets);
                 const Attention& attention = *layers_[i]->self_attention;
                 const ops::DropoutOptions weights = dropout.attention(DropoutPlace::kSelfAttention, i);
                 if (!input.memory)
@@ -240,7 +249,7 @@ std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
   const auto add = [&](const torch::nn::Module& module) {
     for (const at::Tensor& parameter : module.parameters()) all.push_back(parameter);
   };
-  add(*of.self_attention);
+  place_.recurrent ? add(*of.ssru) : add(*of.self_attention);
   if (of.cross_attention) add(*of.cross_attention);
   add(*of.feed_forward);
   for (size_t norm = first; norm < first + blocks; ++norm) add(*norms_.norms[norm]);
@@ -254,9 +263,10 @@ std::shared_ptr<const PackedStack> Stack::packed(ops::PackedLayer::Format format
   const c10::InferenceMode guard;
   auto packed = std::make_shared<PackedStack>();
   for (const auto& layer : layers_) {
-    packed->layers.push_back({.self_attention = layer->self_attention->packed(format),
-                              .cross_attention = {},
-                              .feed_forward = layer->feed_forward->packed(format)});
+    packed->layers.push_back(
+        {.self_attention = {}, .cross_attention = {}, .ssru = {}, .feed_forward = layer->feed_forward->packed(format)});
+    if (layer->ssru) packed->layers.back().ssru = layer->ssru->packed(format);
+    if (layer->self_attention) packed->layers.back().self_attention = layer->self_attention->packed(format);
     if (place_.cross) packed->layers.back().cross_attention = layer->cross_attention->packed(format);
   }
   return packed;
@@ -266,7 +276,7 @@ std::vector<MechanismChange> Stack::changes(const Mechanisms& mechanisms) const 
   std::vector<MechanismChange> all;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
-    all.push_back({layers_[i]->self_attention.get(), mechanisms(place_.self, number)});
+    if (!place_.recurrent) all.push_back({layers_[i]->self_attention.get(), mechanisms(place_.self, number)});
     if (place_.cross) all.push_back({layers_[i]->cross_attention.get(), mechanisms(Sublayer::kCross, number)});
   }
   return all;

@@ -10,6 +10,7 @@
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/memory.h"
+#include "fovea/nn/ssru.h"
 #include "fovea/spec/attention_config.h"
 #include "fovea/spec/stack_config.h"
 
@@ -26,6 +27,8 @@
 //                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
 //                          .span.share [S]                                  of the S heads with an adaptive span
 //   layers.I.self_attention_norm.{weight, bias} [M]                          RMS norms have no bias
+//   layers.I.ssru.{weight [2 M, M], gate_bias [M]}                           in a recurrent decoder in place of
+//   layers.I.ssru_norm.{weight, bias} [M]                                    self_attention and its norm, see ssru.h
 //   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
 //   layers.I.cross_attention_norm.{weight, bias}
 //   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}    in: 2 F rows if gated
@@ -33,13 +36,14 @@
 //   relative.{content_bias, position_bias} [H, D]                            positions transformer-xl
 //   distances.weight [L, D]                                                  adaptive spans, L their greatest limit
 //   norm.{weight, bias}                                                      pre-norm only
+// With --transformer-biases qkv only q, k and v have a bias; with none, matrices have no biases.
 namespace fovea::nn {
 
 // The numbers of a stack that initial weights, dropout and random(k) depend on, so they never change.
-// With --transformer-biases qkv only q, k and v have a bias; with none, matrices have no biases.
 struct StackPlace {
   Sublayer self = Sublayer::kDecoder;
-  bool cross = false;  // each layer has cross-attention, too
+  bool cross = false;      // each layer has cross-attention, too
+  bool recurrent = false;  // each layer has an SSRU in place of self-attention
   int64_t depth = 1;
   uint64_t dropout = 1;                               // the stack's number: 0 encoder, 1 decoder
   int64_t first_attention = 0, attention_stride = 1;  // layer i: first + stride i, and one more for cross-attention
@@ -63,11 +67,12 @@ class Layer : public torch::nn::Module {
   Layer(const StackConfig& config, const AttentionSetup* self, const AttentionSetup* cross, const InitScope& scope);
   // In the order of their blocks.
   std::vector<std::shared_ptr<BlockNorm>> norms() const;
-  std::shared_ptr<Attention> self_attention, cross_attention;
+  std::shared_ptr<Attention> self_attention, cross_attention;  // or null
+  std::shared_ptr<Ssru> ssru;                                  // or null: one of this and self_attention is there
   std::shared_ptr<FeedForward> feed_forward;
 
  private:
-  std::shared_ptr<BlockNorm> self_attention_norm_, cross_attention_norm_, feed_forward_norm_;
+  std::shared_ptr<BlockNorm> first_norm_, cross_attention_norm_, feed_forward_norm_;
 };
 
 // Another mechanism for one attention of a model.
@@ -97,8 +102,8 @@ struct StackBlocks {
 // The layers' products laid out for many small inputs; later changes of the weights are not seen.
 struct PackedStack {
   struct Layer {
-    Attention::Packed self_attention;
-    std::optional<Attention::Packed> cross_attention;
+    std::optional<Attention::Packed> self_attention, cross_attention;
+    std::optional<ops::PackedLayer> ssru;
     FeedForward::Packed feed_forward;
   };
   std::vector<Layer> layers;

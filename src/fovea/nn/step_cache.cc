@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,7 @@ StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::Tens
       shape_(shape),
       options_(options),
       buffers_(static_cast<size_t>(shape.layers)),
+      types_(buffers_.size(), CacheType::kModel),
       screens_(static_cast<size_t>(shape.layers)),
       lengths_(static_cast<size_t>(rows), 0) {
   if (kind_ == Rows::kShared) return;
@@ -41,13 +43,17 @@ StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::Tens
 
 void StepCache::append(const at::Tensor& offsets) {
   const auto* bounds = offsets.const_data_ptr<int64_t>();
+  if (!buffers_.empty()) append_tokens(bounds);
+  for (size_t r = 0; r < lengths_.size(); ++r) lengths_[r] += bounds[r + 1] - bounds[r];
+}
+
+void StepCache::append_tokens(const int64_t* bounds) {
   int64_t longest = 0;
   for (size_t r = 0; r < lengths_.size(); ++r) longest = std::max(longest, lengths_[r] + bounds[r + 1] - bounds[r]);
   if (longest >= kScreenedLength && !has_screens_) begin_screens();
   make_room(longest);
   count_ = bounds[lengths_.size()];
   kind_ == Rows::kShared ? append_shared(bounds) : append_apart(bounds);
-  for (size_t r = 0; r < lengths_.size(); ++r) lengths_[r] += bounds[r + 1] - bounds[r];
 }
 
 void StepCache::make_room(int64_t length) {
@@ -61,7 +67,7 @@ void StepCache::make_room(int64_t length) {
 }
 
 void StepCache::move_rows(int64_t slots, int64_t capacity) {
-  std::vector<Move> moves;
+  std::vector<TokenMove> moves;
   for (int64_t r = 0; r < rows(); ++r) {
     const auto row = static_cast<size_t>(r);
     moves.push_back({slots_[row] * capacity_, r * capacity, lengths_[row]});
@@ -79,7 +85,7 @@ void StepCache::make_room_for_tokens(int64_t count) {
   if (2 * std::ssize(live) < used_) {
     return keep_tokens(live, std::max(kFirstTokens * rows(), 2 * (std::ssize(live) + count)));
   }
-  move_to_new_buffers(std::max({kFirstTokens * rows(), used_ + count, 2 * room()}), std::array{Move{0, 0, used_}});
+  move_to_new_buffers(std::max({kFirstTokens * rows(), used_ + count, 2 * room()}), std::array{TokenMove{0, 0, used_}});
 }
 
 std::vector<int64_t> StepCache::live_tokens() const {
@@ -97,11 +103,11 @@ std::vector<int64_t> StepCache::live_tokens() const {
 }
 
 void StepCache::keep_tokens(const std::vector<int64_t>& live, int64_t room) {
-  const at::Tensor places = index_tensor(live).to(options_.device());
-  for (at::Tensor& buffer : buffers_) {
-    const at::Tensor kept = at::empty({room, 2, shape_.heads, shape_.head_dim}, options_);
-    kept.narrow(0, 0, std::ssize(live)).copy_(buffer.index_select(0, places));
-    buffer = kept;
+  const at::Tensor places = index_tensor(live);
+  for (size_t layer = 0; layer < buffers_.size(); ++layer) {
+    CacheRows kept = new_buffer(layer, room);
+    kept.take(buffers_[layer], places);
+    buffers_[layer] = std::move(kept);
   }
   rebuild_screens(std::array{TokenRange{0, std::ssize(live)}});
   std::vector<int64_t> place_of(static_cast<size_t>(used_));
@@ -114,16 +120,18 @@ void StepCache::keep_tokens(const std::vector<int64_t>& live, int64_t room) {
   used_ = std::ssize(live);
 }
 
-void StepCache::move_to_new_buffers(int64_t tokens, std::span<const Move> moves) {
-  for (at::Tensor& buffer : buffers_) {
-    const at::Tensor grown = at::empty({tokens, 2, shape_.heads, shape_.head_dim}, options_);
-    for (const auto& [from, to, count] : moves) {
-      if (count > 0) grown.narrow(0, to, count).copy_(buffer.narrow(0, from, count));
-    }
-    buffer = grown;
+CacheRows StepCache::new_buffer(size_t layer, int64_t tokens) const {
+  return {{shape_.heads, shape_.head_dim, options_, types_[layer]}, tokens};
+}
+
+void StepCache::move_to_new_buffers(int64_t tokens, std::span<const TokenMove> moves) {
+  for (size_t layer = 0; layer < buffers_.size(); ++layer) {
+    CacheRows grown = new_buffer(layer, tokens);
+    grown.take(buffers_[layer], moves);
+    buffers_[layer] = std::move(grown);
   }
   std::vector<TokenRange> used;
-  for (const Move& move : moves) used.push_back({move.to, move.count});
+  for (const TokenMove& move : moves) used.push_back({move.to, move.count});
   rebuild_screens(used);
 }
 
@@ -154,20 +162,16 @@ void StepCache::write(size_t layer, const at::Tensor& stacked) {
   const int64_t both = 2 * shape_.heads;
   const at::Tensor kept =
       stacked.narrow(1, stacked.size(1) - both, both).view({stacked.size(0), 2, shape_.heads, shape_.head_dim});
-  if (places_.defined()) {
-    buffers_[layer].index_copy_(0, places_, kept);
-  } else {
-    buffers_[layer].narrow(0, first_, count_).copy_(kept);
-  }
+  buffers_[layer].write(kept, places_, first_);
   if (has_screens_ && screens_[layer]) screens_[layer]->write(kept.select(1, 0), places_, first_);
 }
 
 void StepCache::inherit(std::span<const int64_t> parents) {
-  kind_ == Rows::kShared ? inherit_shared(parents) : inherit_apart(parents);
+  if (!buffers_.empty()) kind_ == Rows::kShared ? inherit_shared(parents) : inherit_apart(parents);
   std::vector<int64_t> lengths;
   for (const int64_t parent : parents) lengths.push_back(lengths_.at(static_cast<size_t>(parent)));
   lengths_.swap(lengths);
-  if (kind_ == Rows::kApart) shrink();
+  if (!buffers_.empty() && kind_ == Rows::kApart) shrink();
 }
 
 void StepCache::shrink() {
@@ -178,7 +182,9 @@ void StepCache::shrink() {
 
 void StepCache::add_rows(int64_t count) {
   const int64_t all = rows() + count;
-  if (kind_ == Rows::kShared) {
+  if (buffers_.empty()) {
+    // Nothing but lengths.
+  } else if (kind_ == Rows::kShared) {
     if (lists_.defined()) {
       const at::Tensor lists = at::zeros({all, capacity_}, at::kLong);
       lists.narrow(0, 0, rows()).copy_(lists_);
@@ -232,9 +238,7 @@ void StepCache::inherit_apart(std::span<const int64_t> parents) {
     const int64_t length = lengths_[static_cast<size_t>(parents[r])];
     const int64_t from = slots_[static_cast<size_t>(parents[r])] * capacity_;
     if (length == 0) continue;
-    for (const at::Tensor& buffer : buffers_) {
-      buffer.narrow(0, slots[r] * capacity_, length).copy_(buffer.narrow(0, from, length));
-    }
+    for (CacheRows& buffer : buffers_) buffer.copy({from, slots[r] * capacity_, length});
     for (std::optional<ScreenedKeys>& screen : screens_) {
       if (has_screens_ && screen) screen->copy(from, slots[r] * capacity_, length);
     }
@@ -247,9 +251,14 @@ void StepCache::screen_keys(size_t layer) {
   if (options_.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16)) screens_[layer].emplace();
 }
 
+void StepCache::narrow(size_t layer, CacheType type) {
+  TORCH_CHECK(kind_ == Rows::kApart && !buffers_[layer].is_defined(), "narrow rows are apart from the beginning");
+  types_[layer] = type;
+}
+
 void StepCache::begin_screens() {
   has_screens_ = true;
-  if (!buffers_[0].defined()) return;
+  if (!buffers_[0].is_defined()) return;
   if (kind_ == Rows::kShared) return rebuild_screens(std::array{TokenRange{0, used_}});
   std::vector<TokenRange> used;
   for (size_t r = 0; r < lengths_.size(); ++r) used.push_back({slots_[r] * capacity_, lengths_[r]});
@@ -258,7 +267,7 @@ void StepCache::begin_screens() {
 
 void StepCache::rebuild_screens(std::span<const TokenRange> used) {
   for (size_t layer = 0; layer < screens_.size(); ++layer) {
-    if (has_screens_ && screens_[layer]) screens_[layer]->rebuild(buffers_[layer].select(1, 0), used);
+    if (has_screens_ && screens_[layer]) screens_[layer]->rebuild(buffers_[layer].half(0), used);
   }
 }
 
@@ -267,8 +276,8 @@ ops::KeyScreen StepCache::key_screen(size_t layer) const {
 }
 
 at::Tensor StepCache::half(size_t layer, int64_t which) const {
-  const at::Tensor& tokens = buffers_[layer];
-  return (kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens).select(1, which);
+  const at::Tensor tokens = buffers_[layer].half(which);
+  return kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens;
 }
 
 StepCache::Keys StepCache::key_places(std::span<const int64_t> first) const {

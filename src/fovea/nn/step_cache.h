@@ -6,12 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "fovea/nn/cache_rows.h"
 #include "fovea/nn/screened_keys.h"
 
 namespace fovea::nn {
 
 // The state of a stack's self-attention between steps: keys and values of the tokens so far, for all layers, and which
-// of them belong to each row. Rows may have different lengths.
+// of them belong to each row. Rows may have different lengths. Without layers it counts the tokens of each row alone.
 class StepCache {
  public:
   // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
@@ -23,6 +24,11 @@ class StepCache {
     int64_t layers, heads, head_dim;
   };
   StepCache(Rows kind, int64_t rows, const Shape& shape, const at::TensorOptions& options);
+
+  // Keeps this layer's keys and values in a narrower type; before any token is written, and not of kShared rows.
+  void narrow(size_t layer, CacheType type);
+  bool is_narrow(size_t layer) const { return types_[layer] != CacheType::kModel; }
+  const CacheRows& layer_rows(size_t layer) const { return buffers_[layer]; }
 
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
   std::span<const int64_t> lengths() const { return lengths_; }  // tokens of each row
@@ -42,9 +48,11 @@ class StepCache {
   void inherit(std::span<const int64_t> parents);
   // Adds empty rows behind the others.
   void add_rows(int64_t count);
-  int64_t room() const { return buffers_[0].defined() ? buffers_[0].size(0) : 0; }  // tokens that fit the buffers
+  int64_t room() const {
+    return !buffers_.empty() && buffers_[0].is_defined() ? buffers_[0].tokens() : 0;
+  }  // tokens that fit the buffers
 
-  // The keys or values of one layer, [tokens, H, D].
+  // The keys or values of one layer, [tokens, H, D]; not of a narrow one.
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
   // The places in keys() of the keys of each row: k_begins, k_lengths and k_tokens of ops::attention.
@@ -57,6 +65,7 @@ class StepCache {
 
  private:
   at::Tensor half(size_t layer, int64_t which) const;
+  void append_tokens(const int64_t* bounds);
   void append_shared(const int64_t* bounds);
   void append_apart(const int64_t* bounds);
   void inherit_shared(std::span<const int64_t> parents);
@@ -69,11 +78,8 @@ class StepCache {
   void shrink();  // apart: after rows have left
   // Apart: moves the rows to the first of `slots` slots of `capacity` tokens each. The other slots are free.
   void move_rows(int64_t slots, int64_t capacity);
-  // A range of tokens and its place in a new buffer.
-  struct Move {
-    int64_t from, to, count;
-  };
-  void move_to_new_buffers(int64_t tokens, std::span<const Move> moves);
+  CacheRows new_buffer(size_t layer, int64_t tokens) const;
+  void move_to_new_buffers(int64_t tokens, std::span<const TokenMove> moves);
   // Copies the keys of the tokens in use, for all layers that keep a copy.
   void begin_screens();
   void rebuild_screens(std::span<const TokenRange> used);
@@ -81,9 +87,10 @@ class StepCache {
   Rows kind_;
   Shape shape_;
   at::TensorOptions options_;
-  // [tokens, 2, H, D] for each layer; apart: tokens = slots * capacity. A buffer per layer, because memory that one
+  // One for each layer; apart: tokens = slots * capacity. They are not one buffer, because memory that one
   // layer leaves when all of them grow has room for the next.
-  std::vector<at::Tensor> buffers_;
+  std::vector<CacheRows> buffers_;
+  std::vector<CacheType> types_;                      // of each layer
   std::vector<std::optional<ScreenedKeys>> screens_;  // of each layer
   bool has_screens_ = false;                          // a row has become long enough
   std::vector<int64_t> lengths_;                      // [R]

@@ -14,6 +14,7 @@ namespace fovea::nn {
 namespace {
 
 StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t rows) {
+  if (parts.stack.place().recurrent) return {kind, rows, {}, parts.embedding.weight().options()};
   const AttentionPlace& place = parts.stack.layers().front()->self_attention->place();
   return {
       kind, rows, {parts.stack.place().depth, place.key_heads(), place.head_dim()}, parts.embedding.weight().options()};
@@ -31,8 +32,15 @@ Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::op
   const c10::InferenceMode guard;
   TORCH_CHECK(packed_ != nullptr && packed_->layers.size() == stack_.layers().size(),
               "the packed layers must be those of this model");
+  if (stack_.place().recurrent) {
+    const at::Tensor& table = embedding_.weight();
+    ssru_.emplace(stack_.place().depth, rows, table.size(1), table.options());
+    return;
+  }
   for (const auto& layer : stack_.layers()) {
-    if (ScreenedKeys::are_read_by(*layer->self_attention)) cache_.screen_keys(options_.size());
+    const Attention& attention = *layer->self_attention;
+    if (ScreenedKeys::are_read_by(attention)) cache_.screen_keys(options_.size());
+    if (parts.cache != CacheType::kModel && reads_narrow_rows(attention)) cache_.narrow(options_.size(), parts.cache);
     options_.push_back(layer->self_attention->options());
     routing_.push_back(RoutingSteps::of_self(*layer->self_attention, rows));
   }
@@ -45,34 +53,34 @@ at::Tensor Stepper::step(const at::Tensor& tokens) {
 
 at::Tensor Stepper::prefill(const at::Tensor& tokens, const at::Tensor& offsets) {
   const c10::InferenceMode guard;
-  TORCH_CHECK(!cross_, "prefill is for stacks without cross-attention");
-  if (cut_.segment > 0) return prefill_segments(tokens, offsets);
   const at::Tensor last = offsets.narrow(0, 1, cache_.rows()) - 1;
-  return run(tokens, offsets).index_select(0, last.to(tokens.device()));
+  return read(tokens, offsets).index_select(0, last.to(tokens.device()));
 }
 
-at::Tensor Stepper::prefill_segments(const at::Tensor& tokens, const at::Tensor& offsets) {
+at::Tensor Stepper::read(const at::Tensor& tokens, const at::Tensor& offsets) {
+  const c10::InferenceMode guard;
+  TORCH_CHECK(!cross_, "only stacks without cross-attention read several tokens at once");
+  return cut_.segment > 0 ? read_segments(tokens, offsets) : run(tokens, offsets);
+}
+
+at::Tensor Stepper::read_segments(const at::Tensor& tokens, const at::Tensor& offsets) {
   std::vector<int64_t> next(offsets.const_data_ptr<int64_t>(), offsets.const_data_ptr<int64_t>() + cache_.rows());
   const auto* ends = offsets.const_data_ptr<int64_t>() + 1;
   at::Tensor hidden;
   for (;;) {
-    std::vector<int64_t> chosen, bounds = {0}, rows, last;
+    std::vector<int64_t> chosen, bounds = {0};
     for (size_t r = 0; r < next.size(); ++r) {
       const int64_t room = cut_.segment - cache_.lengths()[r] % cut_.segment;
       const int64_t count = std::min(room, ends[r] - next[r]);
       for (int64_t i = 0; i < count; ++i) chosen.push_back(next[r] + i);
       next[r] += count;
       bounds.push_back(std::ssize(chosen));
-      if (count == 0) continue;
-      rows.push_back(static_cast<int64_t>(r));
-      last.push_back(bounds.back() - 1);
     }
-    if (rows.empty()) return hidden;
-    const at::Tensor part = run(tokens.index_select(0, index_tensor(std::move(chosen)).to(tokens.device())),
-                                index_tensor(std::move(bounds)));
-    if (!hidden.defined()) hidden = at::zeros({cache_.rows(), part.size(1)}, part.options());
-    hidden.index_copy_(0, index_tensor(std::move(rows)).to(part.device()),
-                       part.index_select(0, index_tensor(std::move(last)).to(part.device())));
+    if (chosen.empty()) return hidden;
+    const at::Tensor places = index_tensor(std::move(chosen)).to(tokens.device());
+    const at::Tensor part = run(tokens.index_select(0, places), index_tensor(std::move(bounds)));
+    if (!hidden.defined()) hidden = at::zeros({tokens.size(0), part.size(1)}, part.options());
+    hidden.index_copy_(0, places, part);
   }
 }
 
@@ -93,6 +101,18 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   const at::Tensor embedded = embedding_(tokens, added, {});  // may throw: only then do the rows grow
   const std::vector<int64_t> first = first_seen();
   cache_.append(offsets);
+  if (!ssru_) place_keys(offsets, first);
+  return stack_.run(
+      embedded, {},
+      {.first =
+           [&](size_t i, const at::Tensor& x) {
+             return ssru_ ? ssru_->step(i, (*packed_->layers[i].ssru)(x)) : self_attention(i, x, positions.position);
+           },
+       .cross_attention = [&](size_t i, const at::Tensor& x) { return cross_attention(i, x); },
+       .feed_forward = [&](size_t i, const at::Tensor& x) { return packed_->layers[i].feed_forward(x); }});
+}
+
+void Stepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> first) {
   lengthen_tables();
   const StepCache::Keys keys = cache_.key_places(first);
   for (ops::AttentionOptions& options : options_) {
@@ -101,15 +121,10 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
     options.k_lengths = keys.lengths;
     options.k_tokens = keys.tokens;
   }
-  return stack_.run(
-      embedded, {},
-      {.self_attention = [&](size_t i, const at::Tensor& x) { return self_attention(i, x, positions.position); },
-       .cross_attention = [&](size_t i, const at::Tensor& x) { return cross_attention(i, x); },
-       .feed_forward = [&](size_t i, const at::Tensor& x) { return packed_->layers[i].feed_forward(x); }});
 }
 
 at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions) {
-  const Attention::Packed& packed = packed_->layers[layer].self_attention;
+  const Attention::Packed& packed = *packed_->layers[layer].self_attention;
   const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
   const at::Tensor unturned = attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
@@ -117,6 +132,11 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   if (routing) routing->share_keys(stacked);
   cache_.write(layer, stacked);
   const at::Tensor q = stacked.narrow(1, 0, packed.heads);
+  if (cache_.is_narrow(layer)) {
+    const ops::AttentionOptions& places = options_[layer];
+    return packed.output(
+        attend_narrow(q, {cache_.layer_rows(layer), *places.q_offsets, *places.k_begins, *places.k_lengths}));
+  }
   const Projected inputs = {q, cache_.keys(layer), cache_.values(layer), unturned};
   ops::AttentionOptions options = options_[layer];
   options.screen = cache_.key_screen(layer);
@@ -153,6 +173,7 @@ void Stepper::reorder(const std::vector<int64_t>& parents) {
   for (const auto& routing : routing_) {
     if (routing) routing->inherit(parents);
   }
+  if (ssru_) ssru_->inherit(parents);
   cache_.inherit(parents);
 }
 
@@ -170,6 +191,7 @@ void Stepper::add_sentences(const OtherSide& other) {
   const c10::InferenceMode guard;
   TORCH_CHECK(can_add() && cross_, "rows of routed heads begin together, and only a decoder reads sentences");
   cross_->add(other);
+  if (ssru_) ssru_->add_rows(other.offsets.numel() - 1);
   cache_.add_rows(other.offsets.numel() - 1);
 }
 

@@ -6,6 +6,7 @@
 #include "fovea/nn/cross_steps.h"
 #include "fovea/nn/embedding.h"
 #include "fovea/nn/routing_steps.h"
+#include "fovea/nn/ssru.h"
 #include "fovea/nn/step_cache.h"
 
 namespace fovea::nn {
@@ -26,6 +27,7 @@ class Stepper {
     const Embedding& embedding;
     std::shared_ptr<const PackedStack> layers;  // of `stack`
     StreamCut cut = {};
+    CacheType cache = CacheType::kModel;  // of the layers that reads_narrow_rows() says can have another
   };
   Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::optional<CrossSteps> cross = std::nullopt);
 
@@ -35,6 +37,8 @@ class Stepper {
   // tokens [T], offsets [R + 1]: row r grows by tokens offsets[r] ... offsets[r + 1] - 1, at least one of them. Returns
   // the hidden state of each row's last token, [R, M]. Not for a stack with cross-attention.
   at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& offsets);
+  // Like prefill(), but returns the hidden state of every token, [T, M].
+  at::Tensor read(const at::Tensor& tokens, const at::Tensor& offsets);
   // Row r continues what was row parents[r]. The number of rows may grow or shrink.
   void reorder(const std::vector<int64_t>& parents);
   // Whether rows can be added: routed heads begin all rows at once.
@@ -49,9 +53,11 @@ class Stepper {
  private:
   // A row's new tokens, of which there may be none, lie in one segment.
   at::Tensor run(const at::Tensor& tokens, const at::Tensor& offsets);
-  at::Tensor prefill_segments(const at::Tensor& tokens, const at::Tensor& offsets);
+  at::Tensor read_segments(const at::Tensor& tokens, const at::Tensor& offsets);
   // The first token that each row's next tokens see.
   std::vector<int64_t> first_seen() const;
+  // Names the rows' keys in the options of each layer's self-attention, once the cache has the new tokens' places.
+  void place_keys(const at::Tensor& offsets, std::span<const int64_t> first);
   at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
   // Makes the tables long enough for the rows.
@@ -62,6 +68,7 @@ class Stepper {
   std::shared_ptr<const PackedStack> packed_;
   StreamCut cut_;
   StepCache cache_;
+  std::optional<SsruSteps> ssru_;  // of a recurrent stack, whose cache then counts tokens alone
   std::optional<CrossSteps> cross_;
   std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
   std::vector<Attention::Tables> tables_;               // of each layer; longer than the rows

@@ -7,13 +7,14 @@
 
 #include "fovea/spec/beam_config.h"
 #include "fovea/spec/run_options.h"
+#include "fovea/tasks/decoder_options.h"
 
 // The options of `fovea serve`.
 namespace fovea::serve {
 
 struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions {
   std::vector<std::string> model;
-  std::string precision = "float32";
+  std::string precision = "float32", cache_precision = "model";
   std::string host = "127.0.0.1", api_key, allow_origin;
   int64_t port = 8080;
   int64_t queue_tokens = 50'000, mini_batch = 64, mini_batch_words = 2048;
@@ -28,8 +29,8 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         named("model", &C::model,
               "folders of runs or checkpoints, each perhaps named: DIR, en-de=DIR for a language pair, NAME=DIR", "m"),
         choice("precision", &C::precision,
-               "type of matrix products and activations; int8: of the decoder's products only",
-               "float32|bfloat16|int8"));
+               "type of matrix products and activations; int8: of the layers' products only", "float32|bfloat16|int8"),
+        tasks::cache_precision_field<C>());
     const auto network = std::tuple(
         field("host", &C::host, "address to listen on; 0.0.0.0: every address of the machine"),
         number("port", &C::port, "port to listen on (0: a free one, which is printed)", 0, 65535),

@@ -46,8 +46,8 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
                1000),
         number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6));
     const auto model = ModelOptions::fields("float32|bfloat16|int8",
-                                            "type of matrix products and activations; int8: of the decoder's "
-                                            "products only");
+                                            "type of matrix products and activations; int8: of the "
+                                            "layers' products only");
     return std::tuple_cat(model, files, BeamConfig::fields(), own, LogOptions::fields());
   }
 

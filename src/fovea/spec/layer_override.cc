@@ -60,7 +60,10 @@ std::vector<Sublayer> sublayers_of(const ModelConfig& config) {
   return sublayers;
 }
 
-std::string_view absent_part(const ModelConfig& config) { return config.dec_depth == 0 ? "decoder" : "encoder"; }
+std::string_view absent_part(const ModelConfig& config) {
+  if (has_recurrent_decoder(config)) return "self-attention in its decoder";
+  return config.dec_depth == 0 ? "decoder" : "encoder";
+}
 
 LayerOverride read_layer_override(const std::string& text, const ModelConfig& config) {
   const size_t dot = text.find('.'), equals = text.find('=');

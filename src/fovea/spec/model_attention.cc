@@ -85,6 +85,7 @@ void refuse_idle_options(const ModelConfig& config) {
 
 int64_t depth_of(const ModelConfig& config, Sublayer sublayer) {
   if (sublayer == Sublayer::kEncoder) return config.enc_depth;
+  if (sublayer == Sublayer::kDecoder && has_recurrent_decoder(config)) return 0;
   return sublayer == Sublayer::kCross && config.enc_depth == 0 ? 0 : config.dec_depth;
 }
 

@@ -18,12 +18,22 @@ void add_vocabulary_problems(const ModelConfig& config, Problems& problems) {
           "sides; --dim-vocabs are ", sizes.empty() ? 0 : sizes.front(), " and ", sizes.empty() ? 0 : sizes.back()));
 }
 
+// A decoder without self-attention has no mechanism there.
+void add_recurrence_problems(const ModelConfig& config, Problems& problems) {
+  problems.add_if(has_recurrent_decoder(config) && !config.attention_decoder.empty(),
+                  cat("--attention-decoder: got '", config.attention_decoder,
+                      "'; a decoder with --transformer-decoder-autoreg ssru has no self-attention, so leave it out"));
+}
+
 }  // namespace
 
 void add_problems(const ModelConfig& config, Media media, Problems& problems) {
   add_stack_problems(config, media, problems);
   add_vocabulary_problems(config, problems);
+  add_recurrence_problems(config, problems);
   add_attention_problems(config, problems);
 }
+
+bool has_recurrent_decoder(const ModelConfig& config) { return config.transformer_decoder_autoreg == "ssru"; }
 
 }  // namespace fovea

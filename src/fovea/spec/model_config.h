@@ -16,10 +16,11 @@ namespace fovea {
 struct ModelConfig : StackConfig, AttentionConfig {
   int64_t enc_depth = 6, dec_depth = 6;  // layers; 0: no encoder, no decoder
   bool tied_embeddings = false, tied_embeddings_src = false, tied_embeddings_all = false;
-  bool embedding_norm = false;            // of the encoder
-  int64_t token_types = 0;                // of the encoder
-  std::string decoder_start = "eos";      // what a decoder beside an encoder reads before the first token
-  std::vector<int64_t> dim_vocabs = {0};  // as trained: one size, or the source's and the target's
+  bool embedding_norm = false;        // of the encoder
+  int64_t token_types = 0;            // of the encoder
+  std::string decoder_start = "eos";  // what a decoder beside an encoder reads before the first token
+  std::string transformer_decoder_autoreg = "self-attention";  // of a decoder beside an encoder
+  std::vector<int64_t> dim_vocabs = {0};                       // as trained: one size, or the source's and the target's
 
   static constexpr auto enc_depth_field() {
     return number("enc-depth", &ModelConfig::enc_depth, "layers of the encoder", 1, 1000);
@@ -55,6 +56,11 @@ struct EncoderDecoderConfig : ModelConfig {
             choice("decoder-start", &C::decoder_start,
                    "what the decoder reads before the first token: the vector of </s>, or zeros, as Marian's models",
                    "eos|zeros"),
+            choice(
+                "transformer-decoder-autoreg", &C::transformer_decoder_autoreg,
+                "how the decoder sees the words before: self-attention, or a recurrent unit with a state of --dim-emb "
+                "numbers in its place (ssru: Marian's rnn with --dec-cell ssru)",
+                "self-attention|ssru"),
             field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
             field(
                 "clause-flags", &C::clause_flags,
@@ -120,6 +126,9 @@ void validate(const Config& config) {
 // although the model does not use the mechanism. For new trainings only: a saved model may lose the mechanism to an
 // override. The configuration has passed validate().
 void refuse_idle_options(const ModelConfig& config);
+
+// Whether the decoder's layers have an SSRU in the place of self-attention.
+bool has_recurrent_decoder(const ModelConfig& config);
 
 // Layers with this attention; 0: the model has none.
 int64_t depth_of(const ModelConfig& config, Sublayer sublayer);

@@ -31,7 +31,9 @@ struct ScoreConfig : ModelOptions, LogOptions {
               "t"),
         named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
         field("summary", &C::summary, "sums over the whole text and a signature instead of one line per sentence"));
-    return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());
+    const auto model = ModelOptions::fields(
+        "float32|bfloat16|int8", "type of matrix products and activations; int8: of the layers' products only");
+    return std::tuple_cat(model, own, pair_batch_fields<C>(), LogOptions::fields());
   }
 
   // The files that the command reads.

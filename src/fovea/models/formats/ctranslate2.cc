@@ -240,6 +240,7 @@ void require_expressible(const EncoderDecoderConfig& config) {
   if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
     refuse("heads of keys that several query heads share");
   if (config.clause_flags) refuse("clause flags in its vocabulary");
+  if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
   if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
 }
 

@@ -15,6 +15,7 @@ class Lister {
   Lister(const EncoderDecoderConfig& config, bool in_decoder, std::vector<TensorPlace>& places)
       : width_(config.dim_emb), inner_(config.transformer_dim_ffn), places_(places) {
     place_.in_decoder = in_decoder;
+    recurrent_ = in_decoder && has_recurrent_decoder(config);
     const int64_t depth = in_decoder ? config.dec_depth : config.enc_depth;
     for (place_.layer = 0; place_.layer < depth; ++place_.layer) add_layer();
     place_.layer = -1;
@@ -23,9 +24,13 @@ class Lister {
 
  private:
   void add_layer() {
-    add_linear("self_attention", "qkv", "qkv", {3 * width_, width_});
-    add_linear("self_attention", "o", "out", {width_, width_});
-    add_norm("self_attention", "self_attention_norm");
+    if (recurrent_) {
+      add_ssru();
+    } else {
+      add_linear("self_attention", "qkv", "qkv", {3 * width_, width_});
+      add_linear("self_attention", "o", "out", {width_, width_});
+      add_norm("self_attention", "self_attention_norm");
+    }
     if (place_.in_decoder) {
       add_linear("cross_attention", "q", "q", {width_, width_});
       add_linear("cross_attention", "kv", "kv", {2 * width_, width_});
@@ -35,6 +40,14 @@ class Lister {
     add_linear("feed_forward", "in", "in", {inner_, width_});
     add_linear("feed_forward", "out", "out", {width_, inner_});
     add_norm("feed_forward", "feed_forward_norm");
+  }
+  void add_ssru() {
+    place_.block = "ssru";
+    place_.projections = "vf";
+    add({2 * width_, width_}, "ssru.weight", false);
+    place_.projections = "f";
+    add({width_}, "ssru.gate_bias", true);
+    add_norm("ssru", "ssru_norm");
   }
   void add_linear(std::string_view block, std::string_view projections, std::string_view own,
                   const std::array<int64_t, 2>& shape) {
@@ -54,11 +67,13 @@ class Lister {
     place_.shape = std::move(shape);
     place_.is_bias = is_bias;
     const std::string layer = place_.layer < 0 ? "" : cat("layers.", place_.layer, ".");
-    place_.own_name = cat(place_.in_decoder ? "decoder." : "encoder.", layer, own, is_bias ? ".bias" : ".weight");
+    const std::string_view end = own.starts_with("ssru.") ? "" : is_bias ? ".bias" : ".weight";
+    place_.own_name = cat(place_.in_decoder ? "decoder." : "encoder.", layer, own, end);
     places_.push_back(place_);
   }
 
   int64_t width_, inner_;
+  bool recurrent_;
   TensorPlace place_;
   std::vector<TensorPlace>& places_;
 };

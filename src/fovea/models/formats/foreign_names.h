@@ -14,9 +14,10 @@ namespace fovea::models {
 // A tensor of a layer, or of the norm after the last one.
 struct TensorPlace {
   bool in_decoder = false;
-  int64_t layer = 0;                  // from 0; -1: after the last one
-  std::string_view block;             // "self_attention", "cross_attention", "feed_forward", ""
-  std::string_view projections = {};  // "q", "kv", "qkv", "o"; of feed_forward "in", "out"; "": a norm
+  int64_t layer = 0;       // from 0; -1: after the last one
+  std::string_view block;  // "self_attention", "ssru", "cross_attention", "feed_forward", ""
+  // "q", "kv", "qkv", "o"; of feed_forward "in", "out"; of ssru "vf", and "f" for the bias; "": a norm
+  std::string_view projections = {};
   bool is_bias = false;
   std::vector<int64_t> shape;  // of our tensor
   std::string own_name;        // of our parameter

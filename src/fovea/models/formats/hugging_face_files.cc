@@ -46,6 +46,7 @@ void require_marian_architecture(const EncoderDecoderConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(cat("--to huggingface: the model has ", what, ", which MarianMTModel does not have"));
   };
+  if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
   if (config.transformer_norm != "post" || config.transformer_norm_kind != "layer")
     refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
   if (config.norm_epsilon != 0 && config.norm_epsilon != 1e-5)

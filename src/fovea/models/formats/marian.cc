@@ -42,11 +42,21 @@ nn::NamedTensors tensors_of(const std::map<std::string, data::NpzArray>& arrays,
   return tensors;
 }
 
+// Marian's names of the arrays of an SSRU, whose W has no bias.
+std::vector<std::string> ssru_names(const std::string& layer, const TensorPlace& place, bool is_pre) {
+  const std::string_view part = place.is_bias ? "bias" : "scale";
+  if (place.projections.empty())
+    return {is_pre ? cat(layer, "_rnn_ln_", part, "_pre") : cat(layer, "_rnn_ffn_ln_", part)};
+  if (place.is_bias) return {cat(layer, "_rnn_bf")};
+  return {cat(layer, "_rnn_W"), cat(layer, "_rnn_Wf")};
+}
+
 // Marian counts layers from 1, and has a matrix for each of q, k and v.
 std::vector<std::string> marian_names(const TensorPlace& place, bool is_pre) {
   const std::string side = place.in_decoder ? "decoder" : "encoder";
   const std::string norm = cat("_ln_", place.is_bias ? "bias" : "scale");
   if (place.layer < 0) return {cat(side, "_top", norm)};
+  if (place.block == "ssru") return ssru_names(cat(side, "_l", place.layer + 1), place, is_pre);
   const std::string_view kind =
       place.block == "self_attention" ? "self" : (place.block == "cross_attention" ? "context" : "ffn");
   const std::string base = cat(side, "_l", place.layer + 1, "_", kind, "_");
@@ -56,6 +66,27 @@ std::vector<std::string> marian_names(const TensorPlace& place, bool is_pre) {
   std::vector<std::string> names;
   for (const char projection : place.projections) names.push_back(cat(base, letter, projection));
   return names;
+}
+
+// Layers that Marian ties have one set of arrays, under the first one's name; here each layer gets its own.
+void untie_layers(const std::vector<int64_t>& tied, nn::NamedTensors& tensors) {
+  nn::NamedTensors copies;
+  for (size_t i = 0; i < tied.size(); ++i) {
+    const std::string from = cat("decoder_l", tied[i], "_"), to = cat("decoder_l", i + 1, "_");
+    if (from == to) continue;
+    for (const auto& [name, tensor] : tensors)
+      if (name.starts_with(from)) copies[cat(to, name.substr(from.size()))] = tensor;
+  }
+  tensors.merge(copies);
+}
+
+// Without an output projection an attention's heads are its result.
+void add_identities(const EncoderDecoderConfig& config, nn::NamedTensors& tensors) {
+  for (const TensorPlace& place : layer_tensors(config)) {
+    if (place.projections != "o") continue;
+    const int64_t width = config.dim_emb;
+    tensors[marian_names(place, false).front()] = place.is_bias ? at::zeros({1, width}) : at::eye(width);
+  }
 }
 
 void read_tables(TensorTaker& tensors, const EncoderDecoderConfig& config, nn::NamedTensors& weights) {
@@ -98,7 +129,10 @@ ForeignModel read_marian(const ForeignFiles& files) {
     throw Error(cat(place, ": ", error.what()));
   }
   EncoderDecoderConfig config = parse_marian_options(values, place);
-  TensorTaker tensors(tensors_of(arrays, origin), origin, kOptionsArray);
+  nn::NamedTensors named = tensors_of(arrays, origin);
+  untie_layers(marian_tied_layers(values, place), named);
+  if (marian_omits_projections(values)) add_identities(config, named);
+  TensorTaker tensors(std::move(named), origin, kOptionsArray);
   const bool is_pre = config.transformer_norm == "pre";
   nn::NamedTensors weights = take_layers(
       tensors, config, [is_pre](const TensorPlace& tensor) { return marian_names(tensor, is_pre); },

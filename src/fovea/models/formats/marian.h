@@ -15,5 +15,11 @@ ForeignModel read_marian(const ForeignFiles& files);
 // value that changes the function of the model and that our models do not have. Public for tests.
 EncoderDecoderConfig parse_marian_options(const std::map<std::string, std::vector<std::string>>& options,
                                           const std::string& origin);
+// The layer, from 1, whose arrays each layer of the decoder has; empty: every one has its own. The options are ones
+// that parse_marian_options() let pass.
+std::vector<int64_t> marian_tied_layers(const std::map<std::string, std::vector<std::string>>& options,
+                                        const std::string& origin);
+// Whether attention has no output projection.
+bool marian_omits_projections(const std::map<std::string, std::vector<std::string>>& options);
 
 }  // namespace fovea::models

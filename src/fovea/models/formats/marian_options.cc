@@ -22,7 +22,8 @@ struct Accepted {
 const std::vector<Accepted>& accepted_options() {
   static const std::vector<Accepted> accepted = {
       {"type", {"transformer"}},
-      {"transformer-decoder-autoreg", {"self-attention"}},
+      {"transformer-decoder-autoreg", {"self-attention", "rnn"}},
+      {"transformer-rnn-projection", {"false"}},
       {"transformer-ffn-depth", {"2"}},
       {"transformer-decoder-ffn-depth", {"0", "2"}},
       {"transformer-ffn-activation", {"relu", "gelu", "swish"}},
@@ -30,7 +31,7 @@ const std::vector<Accepted>& accepted_options() {
       {"transformer-postprocess", {"da", "dan", "a", "an"}},
       {"transformer-postprocess-emb", {"", "d"}},
       {"transformer-postprocess-top", {"", "n"}},
-      {"transformer-no-projection", {"false"}},
+      {"transformer-no-projection", {"false", "true"}},
       {"transformer-no-bias", {"false"}},
       {"transformer-no-affine", {"false"}},
       {"transformer-pool", {"false"}},
@@ -97,8 +98,11 @@ void require_accepted(const Reader& reader) {
       reader.fail(option.option, value, cat(join(known, " or "), ", as our models compute"));
     }
   }
-  const std::vector<std::string>* tied = reader.list("transformer-tied-layers");
-  if (tied != nullptr && !tied->empty()) reader.fail("transformer-tied-layers", join(*tied, " "), "no tied layers");
+  if (reader.word("transformer-decoder-autoreg", "self-attention") != "rnn") return;
+  const std::string cell = reader.word("dec-cell", "gru");
+  if (cell != "ssru") reader.fail("dec-cell", cell, "'ssru' beside transformer-decoder-autoreg: rnn");
+  if (reader.truth("layer-normalization"))
+    reader.fail("layer-normalization", "true", "'false' beside transformer-decoder-autoreg: rnn");
 }
 
 // Norms before each block, or after its residual.
@@ -140,6 +144,8 @@ EncoderDecoderConfig parse_marian_options(const Options& options, const std::str
   config.tied_embeddings = reader.truth("tied-embeddings") && !config.tied_embeddings_all;
   config.transformer_positions = "sinusoidal(first=0)";
   config.decoder_start = "zeros";
+  if (reader.word("transformer-decoder-autoreg", "self-attention") == "rnn")
+    config.transformer_decoder_autoreg = "ssru";
   config.norm_epsilon = 1e-6;
   const std::vector<std::string>* sizes = reader.list("dim-vocabs");
   if (sizes == nullptr || sizes->size() != 2)
@@ -153,5 +159,25 @@ EncoderDecoderConfig parse_marian_options(const Options& options, const std::str
   }
   return config;
 }
+
+std::vector<int64_t> marian_tied_layers(const Options& options, const std::string& origin) {
+  const Reader reader(options, origin);
+  const std::vector<std::string>* texts = reader.list("transformer-tied-layers");
+  if (texts == nullptr || texts->empty()) return {};
+  const int64_t depth = reader.number("dec-depth");
+  std::vector<int64_t> tied;
+  for (const std::string& text : *texts) {
+    int64_t& layer = tied.emplace_back();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layer);
+    if (error != std::errc() || end != text.data() + text.size() || layer < 1 || layer > std::ssize(tied))
+      reader.fail("transformer-tied-layers", join(*texts, " "),
+                  "for each layer of the decoder itself or one before it");
+  }
+  if (std::ssize(tied) != depth)
+    reader.fail("transformer-tied-layers", join(*texts, " "), cat("a layer for each of the ", depth));
+  return tied;
+}
+
+bool marian_omits_projections(const Options& options) { return Reader(options, "").truth("transformer-no-projection"); }
 
 }  // namespace fovea::models

@@ -18,7 +18,7 @@ struct CaptionCommand : TrainedModelOptions, BeamConfig, LogOptions {
     using C = CaptionCommand;
     const auto model =
         TrainedModelOptions::fields(AttentionOverride::fields(), "float32|bfloat16|int8",
-                                    "type of matrix products and activations; int8: of the decoder's products only");
+                                    "type of matrix products and activations; int8: of the layers' products only");
     const auto files = std::tuple(
         named("features", &C::features, "images, or their features, as in training; of the model's size", "f"),
         field("image-ids", &C::image_ids,

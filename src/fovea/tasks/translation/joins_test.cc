@@ -94,20 +94,26 @@ TEST(BeamEngine, SentencesThatJoinAndLeaveHaveTheBytesOfEachAlone) {
   }
 }
 
-// Positions that are learned or relative, 8-bit layers, and routed heads, whose sentences join when a batch ends.
+// Positions that are learned or relative, 8-bit layers, a recurrent decoder, and routed heads, whose sentences join
+// when a batch ends.
 TEST(BeamEngine, ModelsOfOtherKindsToo) {
   const std::vector<Sentence> sources = random_sentences(kCount, 32);
   struct Kind {
     const char *attention, *positions, *cross;
     ops::PackedLayer::Format format;
+    const char* autoreg = "self-attention";
   };
   constexpr auto kExact = ops::PackedLayer::Format::kExact;
   for (const Kind& kind :
        {Kind{"topk(3)", "learned", "", kExact}, Kind{"full", "rotary", "", kExact},
         Kind{"full", "shaw(4)", "full", kExact}, Kind{"full", "sinusoidal", "", ops::PackedLayer::Format::kInt8},
+        Kind{"full", "sinusoidal", "", kExact, "ssru"},
+        Kind{"full", "learned", "", ops::PackedLayer::Format::kInt8, "ssru"},
         Kind{"full", "sinusoidal", "1*routed(2,3);3*full", kExact}}) {
-    SCOPED_TRACE(cat(kind.attention, ", ", kind.positions, ", ", kind.cross));
-    SearchModel model(decoding_model(kind.attention, kind.positions, kind.cross), kind.format);
+    SCOPED_TRACE(cat(kind.attention, ", ", kind.positions, ", ", kind.cross, ", ", kind.autoreg));
+    nn::Model live = decoding_model(kind.attention, kind.positions, kind.cross, kind.autoreg);
+    if (kind.format == ops::PackedLayer::Format::kInt8) live->use_int8();
+    SearchModel model(live, kind.format);
     std::set<Ticket> cancelled;
     const Found found = join_and_leave(model, sources, cancelled);
     EXPECT_EQ(found.size() + cancelled.size(), sources.size());

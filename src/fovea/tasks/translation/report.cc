@@ -64,7 +64,9 @@ std::vector<analysis::ReportText> details_of(const ModelConfig& config) {
       {"Model", cat(config.enc_depth, " + ", config.dec_depth, " layers of ", config.transformer_heads,
                     " heads, width ", config.dim_emb)}};
   const std::string encoder = inspect::mechanisms_text(config, Sublayer::kEncoder, config.enc_depth),
-                    decoder = inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
+                    decoder = has_recurrent_decoder(config)
+                                  ? "recurrent (ssru), no self-attention"
+                                  : inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
                     cross = inspect::mechanisms_text(config, Sublayer::kCross, config.dec_depth);
   if (encoder == decoder && encoder == cross) {
     details.push_back({"Mechanism", encoder});

@@ -15,7 +15,7 @@ namespace fovea::translation {
 inline constexpr int64_t kVocabulary = 41;
 
 inline nn::Model decoding_model(const std::string& attention, const std::string& positions = "sinusoidal",
-                                const std::string& cross = "") {
+                                const std::string& cross = "", const std::string& autoreg = "self-attention") {
   ModelConfig config;
   config.dim_emb = 32;
   config.enc_depth = config.dec_depth = 2;
@@ -27,6 +27,7 @@ inline nn::Model decoding_model(const std::string& attention, const std::string&
   config.dim_vocabs = {kVocabulary, kVocabulary};
   config.attention = attention;
   config.attention_cross = cross;
+  config.transformer_decoder_autoreg = autoreg;
   nn::Model model(config, 11);
   const torch::NoGradGuard guard;
   uint64_t seed = 3;

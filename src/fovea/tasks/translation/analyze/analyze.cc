@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/inspect/analyze_report.h"
 #include "fovea/spec/config_problems.h"
@@ -89,6 +90,11 @@ AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& 
   AnalyzeOptions own = with_model(options, options.models.front());
   static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
+}
+
+void note_recurrent_decoder(const ModelConfig& model) {
+  if (!has_recurrent_decoder(model)) return;
+  log::info("the decoder has an SSRU in the place of self-attention: only the encoder and cross-attention are shown");
 }
 
 int64_t run_analyze(const AnalyzeOptions& options) {

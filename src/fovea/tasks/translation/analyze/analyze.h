@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/inspect/analyze_options.h"
+#include "fovea/spec/model_config.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea::translation {
@@ -67,5 +68,8 @@ void draw_sentence(const AnalyzeOptions& options);
 int64_t analyze_text(const AnalyzeOptions& options);
 int64_t sweep_mechanisms(const AnalyzeOptions& options);
 int64_t analyze_cost(const AnalyzeOptions& options);
+
+// Says in the log if the decoder has no self-attention to show.
+void note_recurrent_decoder(const ModelConfig& model);
 
 }  // namespace fovea::translation

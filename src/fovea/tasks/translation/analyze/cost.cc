@@ -123,6 +123,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   std::vector<inspect::CostRecord> costs;
   inspect::CostSpeeds speeds;
   const ModelConfig trained = trained_config(options);
+  note_recurrent_decoder(trained);
   for (const std::string& entry : entries) {
     const AnalyzeOptions under =
         entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry);
@@ -131,7 +132,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
     const inspect::CostShape shape{model.transformer_heads,
                                    model.dim_emb,
                                    {{Sublayer::kEncoder, model.enc_depth},
-                                    {Sublayer::kDecoder, model.dec_depth},
+                                    {Sublayer::kDecoder, depth_of(model, Sublayer::kDecoder)},
                                     {Sublayer::kCross, model.dec_depth}}};
     const auto own = inspect::cost_records(
         spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },

@@ -223,6 +223,7 @@ int64_t analyze_text(const AnalyzeOptions& options) {
     loaded.push_back(load_model(with_model(options, model)));
     require_shape_of(loaded.front().model->config(), loaded.back().model->config(), options.models, loaded.size() - 1);
   }
+  note_recurrent_decoder(loaded.front().model->config());
   std::optional<TextPair> one;
   if (options.train_sets.empty())
     one = {options.source, options.target.empty() ? translation_of_source(options) : options.target, 1};

@@ -17,6 +17,7 @@ struct SamplingRules {
   std::vector<int64_t> never = {};   // units that are not chosen, as if their probability were 0
   std::optional<int64_t> last = {};  // the unit that ends a text
   nn::StreamCut cut = {};            // how the model reads a text
+  nn::CacheType cache = nn::CacheType::kModel;
 };
 
 // One text to make: its prompt, which begins with the unit that begins every text, and the seed of its choices.

@@ -15,4 +15,12 @@ constexpr auto decoder_fields(std::string_view precisions) {
   return TrainedModelOptions::fields(overrides, precisions, "type of matrix products and activations");
 }
 
+template <class C>
+constexpr auto cache_precision_field() {
+  return choice("cache-precision", &C::cache_precision,
+                "type of the keys and values that a language model's layers with full attention keep: the model's own, "
+                "or a narrower one, which takes less memory and is read faster",
+                "model|bfloat16|int8");
+}
+
 }  // namespace fovea::tasks

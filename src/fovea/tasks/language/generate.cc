@@ -63,6 +63,7 @@ models::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = options.max_length;
   rules.cut = stream_cut(loaded.config);
+  rules.cache = cache_type(loaded, options.cache_precision);
   UnitRules units = unit_rules(loaded, options.allow_unk);
   rules.never = std::move(units.never);
   rules.last = units.last;

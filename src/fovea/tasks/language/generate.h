@@ -13,6 +13,7 @@ struct GenerateOptions : LanguageModelOptions, LogOptions {
   std::string input = "-", output = "-";
   int64_t max_length = 200, count = 1, top_k = 0, seed = 1, mini_batch = 64;
   double temperature = 1, top_p = 1;
+  std::string cache_precision = "model";
   bool allow_unk = false;
 
   static constexpr auto fields() {
@@ -30,6 +31,7 @@ struct GenerateOptions : LanguageModelOptions, LogOptions {
         number("top-p", &C::top_p, "choose among the most likely units that have this probability together", 0, 1),
         number("seed", &C::seed, "random seed; the same seed gives the same text on any number of threads", 0, 9e15),
         number("mini-batch", &C::mini_batch, "texts computed together, at most; they do not depend on it", 1, 1e6),
+        tasks::cache_precision_field<C>(),
         field("allow-unk", &C::allow_unk, "texts may have unknown units, which are shown as \u2047"));
     return std::tuple_cat(model_fields<C>("float32|bfloat16|int8"), own, LogOptions::fields());
   }

@@ -57,6 +57,24 @@ nn::StreamCut stream_cut(const LanguageConfig& config) {
   return memory == 0 ? nn::StreamCut{} : nn::StreamCut{.segment = config.segment_length, .memory = memory};
 }
 
+nn::CacheType cache_type(const LoadedModel& loaded, const std::string& precision) {
+  const auto type = parse_choice<nn::CacheType>(nn::kCacheTypes, precision, "--cache-precision: got");
+  if (type == nn::CacheType::kModel) return type;
+  if (type == nn::CacheType::kBFloat16 && loaded.model->output_weight().scalar_type() == at::kBFloat16)
+    return nn::CacheType::kModel;  // it has that type already
+  const int64_t layers = loaded.config.dec_depth, narrow = loaded.model->count_narrow_layers();
+  if (narrow == 0) {
+    throw Error(cat("--cache-precision ", precision,
+                    ": got a model without a layer that can keep such keys and values ", "(--attention ",
+                    loaded.config.attention, " on ", loaded.model->output_weight().device().str(),
+                    "); expected layers with full attention on the CPU; leave the option out"));
+  }
+  if (narrow < layers)
+    log::info(cat("--cache-precision ", precision, ": ", narrow, " of ", layers,
+                  " layers have full attention; the others keep keys and values in the model's type"));
+  return type;
+}
+
 LoadedModel load_model(const LanguageModelOptions& options, std::string_view option) {
   const models::TrainedModel trained(options, {kTask}, option);
   auto config = trained.config<LanguageConfig>();

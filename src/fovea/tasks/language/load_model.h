@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,10 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
 
 // The way in which generation reads a text like training did.
 nn::StreamCut stream_cut(const LanguageConfig& config);
+
+// The type of the caches of generation, for --cache-precision. Throws an Error if no layer can have a narrower one than
+// the model's; says in the log if some cannot.
+nn::CacheType cache_type(const LoadedModel& loaded, const std::string& precision);
 
 // The units that generation chooses.
 struct UnitRules {

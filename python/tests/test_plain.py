@@ -248,11 +248,28 @@ def test_mistakes_are_told_as_by_the_general_way(monkeypatch, spec, given):
     assert told[0] == told[1]
 
 
+@pytest.mark.skipif(tuple(map(int, torch.__version__.split(".")[:2])) < (2, 11), reason="torch 2.10 cannot hold such memory")
 def test_large_results_are_used_again():
-    """The memory of a large result is kept for the next one, if this torch can hold such memory."""
+    """The memory of a large result is kept for the next one."""
     q = torch.randn(1, 8, 1024, 64)
     place = fovea.attention(q, q, q, "window(4)").data_ptr()
     assert fovea.attention(q, q, q, "window(4)").data_ptr() == place
     held = fovea.attention(q, q, q, "window(4)")
     assert fovea.attention(q, q, q, "window(4)").data_ptr() != held.data_ptr()
     assert held.device == torch.device("cpu") and held.untyped_storage().nbytes() == q.nbytes
+
+
+def test_large_results_of_the_general_way_lie_in_the_same_memory(monkeypatch):
+    from fovea._stable import _core
+    made, recycled = [], _core.recycled
+
+    def noted(rows):
+        made.append(recycled(rows))
+        assert made[-1].data_ptr() != rows.data_ptr()
+        return made[-1]
+
+    monkeypatch.setattr(_core, "recycled", noted)
+    q = torch.randn(1, 8, 1024, 64, requires_grad=True)
+    out = fovea.attention(q, q, q, "window(4)+relu+rmsnorm")
+    grad, = torch.autograd.grad(out.sum(), q)
+    assert len(made) == 4 and grad.shape == q.shape and bool(grad.isfinite().all())

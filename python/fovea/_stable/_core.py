@@ -4,7 +4,7 @@ import torch
 
 from . import _reference
 from ._checks import check_saved, check_sums, fail, term_type
-from ._problem import Call, from_token_rows, rows_like, token_rows
+from ._problem import Call, from_token_rows, recycled, rows_like, token_rows
 
 _BY_KERNELS = (torch.float32, torch.bfloat16, torch.float64)  # float64 is refused, aloud where FOVEA_KERNEL names one
 
@@ -56,7 +56,7 @@ def forward(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, 
     stats, kept = _room(call)
     if _asks_kernels(q):
         rows = token_rows(q), token_rows(k), token_rows(v)
-        out, sums = torch.empty(rows[0].shape, dtype=q.dtype), _sums_buffer(call, q)
+        out, sums = recycled(torch.empty(rows[0].shape, dtype=q.dtype)), _sums_buffer(call, q)
         if torch.ops.fovea.kernel_forward(*_shared(call, *rows, _float_alpha(call), _kernel_terms(call)), out, stats, kept,
                                           sums):
             return from_token_rows(out, q), stats, kept, _laid_out(sums, q)
@@ -74,7 +74,7 @@ def _by_kernel(call, grad_out, grad_sums, out, stats, kept, sums, wanted):
     """The gradients by tokens as _reference.backward() gives them; None if no kernel takes the call."""
     q, k, v = (token_rows(x) for x in (call.q, call.k, call.v))
     alpha, terms = _float_alpha(call), _kernel_terms(call)
-    grads = [rows_like(x) for x in (q, k, v)]
+    grads = [recycled(rows_like(x)) for x in (q, k, v)]
     grad_alpha = None if alpha is None else torch.zeros_like(alpha)
     by_head, by_query, queries, rows = (x if wants else None for wants, x in zip(wanted, terms))
     grad_terms = [None if by_head is None else torch.zeros_like(by_head),

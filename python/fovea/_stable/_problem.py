@@ -9,6 +9,7 @@ TERMS = ("by_head", "by_query", "queries", "rows")
 _OFFSETS = ("by_head_first", "by_query_first", "rows_first", "values_first", "value_offsets")
 LAYOUT = ("q_offsets", "k_offsets", "k_begins", "k_tokens", "q_lengths", "k_lengths", "drawn_seed", "lists")
 _STREAM = {"seed": 0, "layer": 0, "first_head": 0, "heads_per_key": 1, "block": 0}
+_LARGE = 1 << 20  # bytes
 _TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float64: 2}  # kernels::DType
 
 
@@ -29,6 +30,13 @@ def from_token_rows(rows, like):
     if like.dim() == 3:
         return rows
     return rows.view(like.size(0), like.size(2), like.size(1), rows.size(2)).transpose(1, 2)
+
+
+def recycled(rows):
+    """Rows of a kernel's result in place of uninitialised ones: large ones lie in memory that the library uses again."""
+    if rows.nbytes < _LARGE:
+        return rows
+    return torch.ops.fovea.kernel_room(rows, list(rows.shape), list(rows.stride()))
 
 
 def rows_like(rows, dtype=None):

@@ -28,8 +28,9 @@ def several(count, *arguments):
     return [MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(count), PROGRAM, *map(str, arguments)]
 
 
-def together(count, *arguments):
-    return subprocess.run(several(count, *arguments), capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+def together(count, *arguments, stdin=""):
+    return subprocess.run(several(count, *arguments), input=stdin, capture_output=True, text=True, env=ENVIRONMENT,
+                          timeout=300)
 
 
 def weights(model):
@@ -43,14 +44,23 @@ class Launched(Refusals):
         for variables in ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, {"PMI_SIZE": "4", "PMI_RANK": "0"},
                           {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}):
             environment = {**os.environ, **variables}
-            self.refused("translate", "--model", "x", says="one of 4 that a launcher started", code=2, env=environment)
+            for command in ("filter", "analyze", "generate"):
+                self.refused(command, "--model", "x", says=[f"fovea {command}: this process is one of 4 that a launcher started",
+                                                            "train, translate and score work in several"],
+                             code=2, env=environment)
         # A job script on SLURM, without srun, is one process.
         environment = {**os.environ, "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
-        self.assertNotIn("launcher", run("translate", "--model", "x", env=environment).stderr)
+        self.assertNotIn("launcher", run("filter", "--model", "x", env=environment).stderr)
         # Only the first process says what all would say.
         environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "2"}
-        result = run("translate", "--model", "x", env=environment)
+        result = run("filter", "--model", "x", env=environment)
         self.assertEqual((result.returncode, result.stderr), (2, ""))
+        # What cannot be shared of a command that can.
+        environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "0"}
+        self.refused("translate", "--model", PLACE.model(), "--documents", says="--documents: this process is one of 4", code=2,
+                     env=environment)
+        self.refused("score", "--model", PLACE.model(), "--train-sets", "-", PLACE.sides["test"][1],
+                     says="score --train-sets -: this process is one of 4", code=2, env=environment)
 
 
 @unittest.skipIf(MISSING, MISSING)
@@ -67,6 +77,85 @@ class Team(unittest.TestCase):
         log = self.same(2, "float", "--after-batches", 12, "--transformer-dropout", 0.2, "--clip-norm", 1)
         self.assertIn("2 processes, 2 batches an update", log)
         self.same(3, "narrow", "--after-batches", 6, "--precision", "bfloat16", "--exponential-smoothing", "1e-3")
+
+    def valid_lines(self, log):
+        return [line.split("[valid]")[1] for line in log.splitlines() if "[valid]" in line]
+
+    def test_validation_is_shared_and_gives_the_figures_of_one_process(self):
+        options = ["--valid-sets", *PLACE.sides["valid"], "--valid-freq", 4, "--valid-metrics", "ce-mean-words", "bleu", "chrf",
+                   "--valid-mini-batch-words", 60, "--after-batches", 8, "--exponential-smoothing", "1e-2"]
+        for count in (2, 3):
+            one = checked(*PLACE.training(F / f"valid-one-{count}", "--optimizer-delay", count, *options)).stderr
+            result = together(count, *PLACE.training(F / f"valid-team-{count}", *options))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(len(self.valid_lines(one)), 6)
+            self.assertEqual(self.valid_lines(one), self.valid_lines(result.stderr))
+            for file in ("progress.yml", "model.safetensors"):
+                self.assertEqual(*((F / f"valid-{kind}-{count}/last" / file).read_bytes() for kind in ("one", "team")))
+
+    def test_validation_of_language_models_is_shared(self):
+        text = F / "language.txt"
+        text.write_text("".join(f"line {i * 7919 % 1000} of a text of many lines\n" for i in range(300)))
+        task = ["--task", "language", "--train-sets", text, "--valid-sets", text, "--vocabs", "bytes", "--dim-emb", 16,
+                "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 64,
+                "--mini-batch", 3, "--after-batches", 4, "--valid-freq", 2, "--cpu-threads", 1]
+        one = checked("train", "--model", F / "lm-one", "--optimizer-delay", 2, *task).stderr
+        result = together(2, "train", "--model", F / "lm-team", *task)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(self.valid_lines(one)), 2)
+        self.assertEqual(self.valid_lines(one), self.valid_lines(result.stderr))
+
+    def test_a_signal_in_a_shared_validation_saves_and_ends_all(self):
+        model = F / "valid-signal"
+        valid = [F / "long.src", F / "long.trg"]
+        for path, side in zip(valid, PLACE.sides["train"]):
+            path.write_text(side.read_text() * 20)
+        process = subprocess.Popen(several(2, *PLACE.training(model, "--after-batches", 1000, "--valid-sets", *valid, "--valid-freq",
+                                                              2, "--valid-metrics", "bleu", "--disp-freq", 1)),
+                                   stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+        log = ""
+        while "Up. 2 " not in log:
+            line = process.stderr.readline()
+            self.assertNotEqual(line, "", log)
+            log += line
+        time.sleep(1)
+        process.send_signal(signal.SIGUSR1)
+        _, rest = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, log + rest)
+        self.assertIn("after 2 updates", rest)
+        self.assertNotIn("[valid]", log + rest)
+
+    def test_translations_and_scores_are_those_of_one_process(self):
+        model = PLACE.model()
+        lines = PLACE.sides["test"][0].read_text() + "\n" + PLACE.sides["valid"][0].read_text()
+        for options in ([], ["--n-best", "--beam-size", 2], ["--scores", "--maxi-batch", 1, "--mini-batch", 7]):
+            expected = checked("translate", "--model", model, *options, stdin=lines)
+            for count in (2, 3):
+                result = together(count, "translate", "--model", model, *options, stdin=lines)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout, expected.stdout)
+                said = [re.search(r"translated .* target tokens", log)[0] for log in (expected.stderr, result.stderr)]
+                self.assertEqual(*said)
+        for options in ([], ["--summary"], ["--maxi-batch", 1, "--mini-batch", 7]):
+            command = ["score", "--model", model, "--train-sets", *PLACE.sides["test"], *options]
+            result = together(3, *command)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, checked(*command).stdout)
+
+    def test_translate_of_nothing_and_of_a_missing_file(self):
+        result = together(2, "translate", "--model", PLACE.model())
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+        result = together(2, "translate", "--model", PLACE.model(), "--input", F / "none")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.count("Error: "), 1, result.stderr)
+
+    def test_processes_share_the_encoded_text(self):
+        self.same(2, "held", "--after-batches", 6)
+        result = together(2, *PLACE.training(F / "kept", "--after-batches", 6, "--encoded-text", F / "encoded"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("encoding the text into"), 1)
+        self.assertEqual(len(list((F / "encoded").iterdir())), 1)
+        self.assertEqual(weights(F / "held-team"), weights(F / "kept"))
 
     def test_the_last_update_of_an_epoch_may_leave_processes_without_a_batch(self):
         self.same(3, "epochs", "--after-epochs", 2, "--mini-batch-words", 4000)

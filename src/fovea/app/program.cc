@@ -1,9 +1,12 @@
 #include "fovea/app/program.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include "fovea/app/commands.h"
@@ -13,6 +16,7 @@
 #include "fovea/base/collective.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
@@ -55,12 +59,8 @@ int tell_of_bug(const std::string& text) {
   return kUserError;
 }
 
-// Each of several processes would do the same work, and write the same files.
-void require_one_process(const std::string& command) {
-  if (launched_processes() > 1 && command != "train")
-    throw UsageError(cat("fovea ", command, ": this process is one of ", launched_processes(),
-                         " that a launcher started; only fovea train works in several; start one"));
-}
+// Commands that several processes share. Their functions refuse what they cannot share.
+constexpr std::array<std::string_view, 3> kSharedCommands = {"train", "translate", "score"};
 
 }  // namespace
 
@@ -83,7 +83,7 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
   std::vector<std::string> known;
   for (const Command& command : commands()) {
     if (command.name == name) {
-      require_one_process(name);
+      if (std::ranges::find(kSharedCommands, name) == kSharedCommands.end()) require_one_process(cat("fovea ", name));
       before();
       return command.run({arguments.begin() + 1, arguments.end()});
     }

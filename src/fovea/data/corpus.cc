@@ -28,10 +28,8 @@ struct EncodedPair {
 
 class Loader {
  public:
-  Loader(const text::Vocab& source, const text::Vocab& target, const CorpusOptions& options)
-      : source_(source), target_(target), options_(options), threads_(options.threads), changes_(target) {
-    corpus_.source_offsets = corpus_.target_offsets = {0};
-  }
+  Loader(const text::Vocab& source, const text::Vocab& target, const CorpusOptions& options, PairSink& sink)
+      : source_(source), target_(target), options_(options), sink_(sink), threads_(options.threads), changes_(target) {}
 
   void add(const ParallelText& text) {
     const auto lines = static_cast<int64_t>(text.source.size());
@@ -47,24 +45,24 @@ class Loader {
     for (const std::string& line : text.target) changes_.add(line);
   }
 
-  ParallelCorpus finish(const ParallelText& text) {
+  TextReport finish(const ParallelText& text) const {
     const std::string &source_path = text.source_path, &target_path = text.target_path;
-    const auto total = corpus_.size() + skipped_.empty + skipped_.too_long;
-    std::string line = cat("[data] ", thousands(corpus_.size()), " sentence pairs from ", source_path, " and ",
-                           target_path, " (", thousands(static_cast<int64_t>(corpus_.source.size())), " and ",
-                           thousands(static_cast<int64_t>(corpus_.target.size())), " tokens)");
+    const int64_t total = pairs_ + skipped_.empty + skipped_.too_long;
+    std::string line = cat("[data] ", thousands(pairs_), " sentence pairs from ", source_path, " and ", target_path,
+                           " (", thousands(source_tokens_), " and ", thousands(target_tokens_), " tokens)");
     if (skipped_.empty > 0) line += cat("; left out ", thousands(skipped_.empty), " with an empty side");
     const std::string limit = cat(" longer than ", options_.max_length, " tokens");
     if (skipped_.too_long > 0) line += cat("; left out ", thousands(skipped_.too_long), limit);
     if (skipped_.cropped > 0) line += cat("; cut ", thousands(skipped_.cropped), limit);
-    if (corpus_.size() == 0)
+    if (pairs_ == 0)
       throw Error(
           cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: ",
               total == 0 ? "both are empty" : cat("of ", total, " lines, ", skipped_.empty, " have an empty side"),
               skipped_.too_long == 0 ? "" : cat(" and ", skipped_.too_long, limit)));
-    log::info(line);
-    text::warn_of_changes(changes_, target_, "target lines");
-    return std::move(corpus_);
+    TextReport report = {std::move(line)};
+    const std::string warning = text::change_warning(changes_, target_, "target lines");
+    if (!warning.empty()) report.warnings.push_back(warning);
+    return report;
   }
 
  private:
@@ -83,23 +81,28 @@ class Loader {
       pair.source.resize(std::min(pair.source.size(), limit));
       pair.target.resize(std::min(pair.target.size(), limit));
     }
-    append(pair.source, source_.eos(), corpus_.source, corpus_.source_offsets);
-    append(pair.target, target_.eos(), corpus_.target, corpus_.target_offsets);
+    with_end(pair.source, source_.eos(), source_ids_);
+    with_end(pair.target, target_.eos(), target_ids_);
+    sink_.add(source_ids_, target_ids_);
+    ++pairs_;
+    source_tokens_ += std::ssize(source_ids_);
+    target_tokens_ += std::ssize(target_ids_);
   }
 
-  static void append(const std::vector<int64_t>& ids, int64_t eos, std::vector<int32_t>& out,
-                     std::vector<int64_t>& offsets) {
+  static void with_end(const std::vector<int64_t>& ids, int64_t eos, std::vector<int32_t>& out) {
+    out.clear();
     for (const int64_t id : ids) out.push_back(static_cast<int32_t>(id));
     out.push_back(static_cast<int32_t>(eos));
-    offsets.push_back(static_cast<int64_t>(out.size()));
   }
 
   const text::Vocab &source_, &target_;
   CorpusOptions options_;
+  PairSink& sink_;
   ThreadExecutor threads_;
   text::TextChanges changes_;  // of the target
-  ParallelCorpus corpus_;
+  int64_t pairs_ = 0, source_tokens_ = 0, target_tokens_ = 0;
   Skipped skipped_;
+  std::vector<int32_t> source_ids_, target_ids_;  // of one pair
 };
 
 class ParallelReader {
@@ -132,24 +135,70 @@ ParallelText read_parallel(const std::string& source_path, const std::string& ta
   return text;
 }
 
+void read_in_parts(ParallelText& text, const std::function<void()>& use) {
+  ParallelReader reader(text);
+  log::Progress progress("reading text, lines", 0);
+  int64_t lines = 0;
+  for (bool more = true; more;) {
+    text.source.clear(), text.target.clear();
+    more = reader.read(kChunkLines);
+    use();
+    lines += std::ssize(text.source);
+    progress.at(static_cast<double>(lines));
+  }
+}
+
+TextReport encode_pairs(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
+                        const text::Vocab& target, const CorpusOptions& options, PairSink& sink) {
+  Loader loader(source, target, options, sink);
+  ParallelText text{source_path, target_path, {}, {}};
+  read_in_parts(text, [&] { loader.add(text); });
+  return loader.finish(text);
+}
+
 ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                              const CorpusOptions& options) {
-  Loader loader(source, target, options);
+  HeldPairs pairs;
+  Loader loader(source, target, options, pairs);
   loader.add(text);
-  return loader.finish(text);
+  log_report(loader.finish(text));
+  return pairs.take();
 }
 
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options) {
-  Loader loader(source, target, options);
-  ParallelText text{source_path, target_path, {}, {}};
-  ParallelReader reader(text);
-  for (bool more = true; more;) {
-    text.source.clear(), text.target.clear();
-    more = reader.read(kChunkLines);
-    loader.add(text);
-  }
-  return loader.finish(text);
+  HeldPairs pairs;
+  log_report(encode_pairs(source_path, target_path, source, target, options, pairs));
+  return pairs.take();
+}
+
+void HeldPairs::add(std::span<const int32_t> source, std::span<const int32_t> target) {
+  corpus_.source.insert(corpus_.source.end(), source.begin(), source.end());
+  corpus_.target.insert(corpus_.target.end(), target.begin(), target.end());
+  corpus_.source_offsets.push_back(std::ssize(corpus_.source));
+  corpus_.target_offsets.push_back(std::ssize(corpus_.target));
+}
+
+void log_report(const TextReport& report) {
+  log::info(report.line);
+  for (const std::string& warning : report.warnings) log::warn(warning);
+}
+
+LengthSource PairLengths::in_turn() const {
+  return {size(), [lengths = *this](int64_t first, int64_t stride, std::span<PairLength> out) {
+            for (PairLength& length : out) {
+              length = {static_cast<uint32_t>(lengths.source_length(first)),
+                        static_cast<uint32_t>(lengths.target_length(first))};
+              first += stride;
+            }
+          }};
+}
+
+int64_t longest_side(const ParallelCorpus& corpus) {
+  int64_t longest = 0;
+  for (int64_t i = 0; i < corpus.size(); ++i)
+    longest = std::max({longest, corpus.source_length(i), corpus.target_length(i)});
+  return longest;
 }
 
 std::string fingerprint(const ParallelCorpus& corpus) {
@@ -158,6 +207,30 @@ std::string fingerprint(const ParallelCorpus& corpus) {
   };
   return checksum(checksum(bytes(corpus.source)) + checksum(bytes(corpus.source_offsets)) +
                   checksum(bytes(corpus.target)) + checksum(bytes(corpus.target_offsets)));
+}
+
+PackedBatch pack(const ParallelCorpus& corpus, const Batch& batch, int64_t target_eos) {
+  PackedBatch packed;
+  packed.source_offsets.reserve(batch.size() + 1);
+  packed.target_offsets.reserve(batch.size() + 1);
+  packed.source_offsets.push_back(0);
+  packed.target_offsets.push_back(0);
+  for (const int64_t s : batch) {
+    packed.source_offsets.push_back(packed.source_offsets.back() + corpus.source_length(s));
+    packed.target_offsets.push_back(packed.target_offsets.back() + corpus.target_length(s));
+  }
+  packed.source.reserve(static_cast<size_t>(packed.source_offsets.back()));
+  packed.target_inputs.reserve(static_cast<size_t>(packed.target_offsets.back()));
+  packed.target_outputs.reserve(static_cast<size_t>(packed.target_offsets.back()));
+  for (const int64_t s : batch) {
+    const auto source = corpus.source.begin(), target = corpus.target.begin();
+    packed.source.insert(packed.source.end(), source + corpus.source_offsets[s], source + corpus.source_offsets[s + 1]);
+    const auto first = target + corpus.target_offsets[s], last = target + corpus.target_offsets[s + 1];
+    packed.target_inputs.push_back(target_eos);
+    packed.target_inputs.insert(packed.target_inputs.end(), first, last - 1);
+    packed.target_outputs.insert(packed.target_outputs.end(), first, last);
+  }
+  return packed;
 }
 
 }  // namespace fovea::data

@@ -5,9 +5,9 @@
 #include "fovea/base/documents.h"
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
-#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/parallel_lines.h"
 #include "fovea/text/text_changes.h"
 
 namespace fovea::data {
@@ -17,23 +17,6 @@ struct DocumentPair {
   std::vector<int64_t> source, target;
 };
 
-std::vector<DocumentPair> encode_documents(const ParallelText& text, const text::Vocab& source,
-                                           const text::Vocab& target, int num_threads) {
-  constexpr int64_t kLines = 256;
-  const auto lines = std::ssize(text.source);
-  std::vector<DocumentPair> pairs(text.source.size());
-  ThreadExecutor threads(num_threads);
-  threads.run((lines + kLines - 1) / kLines, [&](int64_t piece, int) {
-    for (int64_t i = piece * kLines; i < std::min<int64_t>(lines, (piece + 1) * kLines); ++i) {
-      const auto at = static_cast<size_t>(i);
-      if (!begins_document(text.source[at]))
-        pairs[at] = {source.encode(text.source[at]), target.encode(text.target[at])};
-    }
-  });
-  throw_if_interrupted("reading the corpus");
-  return pairs;
-}
-
 void append_sentence(const std::vector<int64_t>& tokens, int64_t eos, std::vector<int32_t>& out) {
   for (const int64_t token : tokens) out.push_back(static_cast<int32_t>(token));
   out.push_back(static_cast<int32_t>(eos));
@@ -42,10 +25,12 @@ void append_sentence(const std::vector<int64_t>& tokens, int64_t eos, std::vecto
 // Puts blocks together.
 class Blocks {
  public:
-  Blocks(const text::Vocab& source, const text::Vocab& target, const DocumentOptions& options)
-      : source_eos_(source.eos()), target_eos_(target.eos()), limit_(options.block_tokens), cutter_(limit_) {
-    corpus_.source_offsets = corpus_.target_offsets = {0};
-  }
+  Blocks(const text::Vocab& source, const text::Vocab& target, const DocumentOptions& options, PairSink& sink)
+      : source_eos_(source.eos()),
+        target_eos_(target.eos()),
+        limit_(options.block_tokens),
+        cutter_(limit_),
+        sink_(sink) {}
 
   void add(DocumentPair& pair) {
     const bool source_cut = cut_to_block(pair.source, limit_), target_cut = cut_to_block(pair.target, limit_);
@@ -53,8 +38,8 @@ class Blocks {
     if (cutter_.begins_block({std::ssize(pair.source) + 1, std::ssize(pair.target) + 1})) end_block();
     if (!in_document_) ++documents_;
     in_document_ = true;
-    append_sentence(pair.source, source_eos_, corpus_.source);
-    append_sentence(pair.target, target_eos_, corpus_.target);
+    append_sentence(pair.source, source_eos_, source_);
+    append_sentence(pair.target, target_eos_, target_);
     ++sentences_;
   }
 
@@ -64,34 +49,94 @@ class Blocks {
     in_document_ = false;
   }
 
-  ParallelCorpus finish(const ParallelText& text) {
+  TextReport finish(const ParallelText& text) {
     end_document();
-    if (corpus_.size() == 0)
+    if (blocks_ == 0)
       throw Error(cat("'", text.source_path, "' and '", text.target_path,
                       "' have no sentence; expected documents, a sentence per line"));
-    log::info(cat("[data] ", thousands(documents_), documents_ == 1 ? " document of " : " documents of ",
-                  thousands(sentences_), " sentence pairs from ", text.source_path, " and ", text.target_path, ", in ",
-                  thousands(corpus_.size()), " blocks (", thousands(std::ssize(corpus_.source)), " and ",
-                  thousands(std::ssize(corpus_.target)), " tokens)"));
+    TextReport report = {cat("[data] ", thousands(documents_), documents_ == 1 ? " document of " : " documents of ",
+                             thousands(sentences_), " sentence pairs from ", text.source_path, " and ",
+                             text.target_path, ", in ", thousands(blocks_), " blocks (", thousands(source_tokens_),
+                             " and ", thousands(target_tokens_), " tokens)")};
     if (cut_ > 0)
-      log::warn(cat("[data] ", thousands(cut_), cut_ == 1 ? " sentence was" : " sentences were",
-                    " longer than a block of ", limit_, " tokens and cut (--document-length)"));
-    return std::move(corpus_);
+      report.warnings.push_back(cat("[data] ", thousands(cut_), cut_ == 1 ? " sentence was" : " sentences were",
+                                    " longer than a block of ", limit_, " tokens and cut (--document-length)"));
+    return report;
   }
 
  private:
   void end_block() {
-    if (std::ssize(corpus_.source) == corpus_.source_offsets.back()) return;
-    corpus_.target.push_back(static_cast<int32_t>(target_eos_));
-    corpus_.source_offsets.push_back(std::ssize(corpus_.source));
-    corpus_.target_offsets.push_back(std::ssize(corpus_.target));
+    if (source_.empty()) return;
+    target_.push_back(static_cast<int32_t>(target_eos_));
+    sink_.add(source_, target_);
+    ++blocks_;
+    source_tokens_ += std::ssize(source_);
+    target_tokens_ += std::ssize(target_);
+    source_.clear(), target_.clear();
   }
 
   int64_t source_eos_, target_eos_, limit_;
   BlockCutter cutter_;
-  ParallelCorpus corpus_;
-  int64_t documents_ = 0, sentences_ = 0, cut_ = 0;
+  PairSink& sink_;
+  std::vector<int32_t> source_, target_;  // of the block
+  int64_t documents_ = 0, sentences_ = 0, blocks_ = 0, source_tokens_ = 0, target_tokens_ = 0, cut_ = 0;
   bool in_document_ = false;
+};
+
+// Encodes documents whose text comes in parts.
+class DocumentEncoder {
+ public:
+  DocumentEncoder(const text::Vocab& source, const text::Vocab& target, const DocumentOptions& options, PairSink& sink)
+      : source_(source),
+        target_(target),
+        trains_(options.trains),
+        threads_(options.threads),
+        blocks_(source, target, options, sink),
+        changes_(target) {}
+
+  void add(const ParallelText& text) {
+    for (size_t i = 0; i < text.source.size(); ++i)
+      require_same_boundary(++lines_, {text.source_path, text.source[i]}, {text.target_path, text.target[i]});
+    std::vector<DocumentPair> pairs = encoded(text);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (begins_document(text.source[i])) {
+        blocks_.end_document();
+      } else {
+        blocks_.add(pairs[i]);
+        if (trains_) changes_.add(text.target[i]);
+      }
+    }
+  }
+
+  TextReport finish(const ParallelText& text) {
+    TextReport report = blocks_.finish(text);
+    const std::string warning = text::change_warning(changes_, target_, "target lines");
+    if (!warning.empty()) report.warnings.push_back(warning);
+    return report;
+  }
+
+ private:
+  std::vector<DocumentPair> encoded(const ParallelText& text) {
+    constexpr int64_t kLines = 256;
+    const auto lines = std::ssize(text.source);
+    std::vector<DocumentPair> pairs(text.source.size());
+    threads_.run((lines + kLines - 1) / kLines, [&](int64_t piece, int) {
+      for (int64_t i = piece * kLines; i < std::min<int64_t>(lines, (piece + 1) * kLines); ++i) {
+        const auto at = static_cast<size_t>(i);
+        if (!begins_document(text.source[at]))
+          pairs[at] = {source_.encode(text.source[at]), target_.encode(text.target[at])};
+      }
+    });
+    throw_if_interrupted("reading the corpus");
+    return pairs;
+  }
+
+  const text::Vocab &source_, &target_;
+  bool trains_;
+  ThreadExecutor threads_;
+  Blocks blocks_;
+  text::TextChanges changes_;  // of the target
+  long long lines_ = 0;
 };
 
 }  // namespace
@@ -112,23 +157,19 @@ bool cut_to_block(std::vector<int64_t>& tokens, int64_t limit) {
 
 ParallelCorpus load_documents(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                               const DocumentOptions& options) {
-  for (size_t i = 0; i < text.source.size(); ++i)
-    require_same_boundary(static_cast<long long>(i) + 1, {text.source_path, text.source[i]},
-                          {text.target_path, text.target[i]});
-  std::vector<DocumentPair> pairs = encode_documents(text, source, target, options.threads);
-  Blocks blocks(source, target, options);
-  text::TextChanges changes(target);
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    if (begins_document(text.source[i])) {
-      blocks.end_document();
-    } else {
-      blocks.add(pairs[i]);
-      if (options.trains) changes.add(text.target[i]);
-    }
-  }
-  ParallelCorpus corpus = blocks.finish(text);
-  text::warn_of_changes(changes, target, "target lines");
-  return corpus;
+  HeldPairs blocks;
+  DocumentEncoder encoder(source, target, options, blocks);
+  encoder.add(text);
+  log_report(encoder.finish(text));
+  return blocks.take();
+}
+
+TextReport encode_documents(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
+                            const text::Vocab& target, const DocumentOptions& options, PairSink& sink) {
+  DocumentEncoder encoder(source, target, options, sink);
+  ParallelText text{source_path, target_path, {}, {}};
+  read_in_parts(text, [&] { encoder.add(text); });
+  return encoder.finish(text);
 }
 
 }  // namespace fovea::data

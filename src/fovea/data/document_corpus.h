@@ -43,4 +43,8 @@ struct DocumentOptions {
 ParallelCorpus load_documents(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                               const DocumentOptions& options);
 
+// The blocks of two files, without ever holding the text of a large corpus. Throws like load_documents().
+TextReport encode_documents(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
+                            const text::Vocab& target, const DocumentOptions& options, PairSink& sink);
+
 }  // namespace fovea::data

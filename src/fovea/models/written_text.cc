@@ -21,17 +21,19 @@ WrittenText written_text(const text::Vocab& vocab, const search::Hypothesis& hyp
   return {line_of(vocab, hypothesis.tokens), hypothesis.log_prob, hypothesis.score};
 }
 
-void print_texts(LineWriter& output, const BeamConfig& form, int64_t number, std::span<const WrittenText> best) {
+std::string printed_texts(const BeamConfig& form, int64_t number, std::span<const WrittenText> best) {
   constexpr int kDigits = 6;
-  if (form.n_best) {
-    for (const WrittenText& one : best)
-      output.line(cat(number, " ||| ", one.text, " ||| F0= ", fixed(one.log_prob, kDigits), " ||| ",
-                      fixed(one.score, kDigits)));
-  } else if (form.scores) {
-    output.line(cat(fixed(best.front().score, kDigits), " ||| ", best.front().text));
-  } else {
-    output.line(best.front().text);
-  }
+  if (form.scores && !form.n_best) return cat(fixed(best.front().score, kDigits), " ||| ", best.front().text, "\n");
+  if (!form.n_best) return best.front().text + "\n";
+  std::string lines;
+  for (const WrittenText& one : best)
+    lines += cat(number, " ||| ", one.text, " ||| F0= ", fixed(one.log_prob, kDigits), " ||| ",
+                 fixed(one.score, kDigits), "\n");
+  return lines;
+}
+
+void print_texts(LineWriter& output, const BeamConfig& form, int64_t number, std::span<const WrittenText> best) {
+  output.write(printed_texts(form, number, best));
 }
 
 void keep_partial(LineWriter& output, const std::string& inputs) noexcept {

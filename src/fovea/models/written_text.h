@@ -21,6 +21,9 @@ struct WrittenText {
 std::string line_of(const text::Vocab& vocab, const std::vector<int64_t>& tokens);
 WrittenText written_text(const text::Vocab& vocab, const search::Hypothesis& hypothesis);
 
+// The lines of print_texts().
+std::string printed_texts(const BeamConfig& form, int64_t number, std::span<const WrittenText> best);
+
 // Prints the texts of input `number` (from 0), best first, in the form that --n-best or --scores asks for: all of them,
 // or the best one with its score, or that alone.
 void print_texts(LineWriter& output, const BeamConfig& form, int64_t number, std::span<const WrittenText> best);

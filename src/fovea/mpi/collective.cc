@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 
 #include "fovea/base/collective.h"
 
@@ -45,13 +46,8 @@ class MpiCollective : public fovea::Collective {
     std::vector<int64_t> sizes(static_cast<size_t>(size_));
     const auto own = static_cast<int64_t>(bytes.size());
     MPI_Allgather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, MPI_COMM_WORLD);
-    std::vector<std::string> all;
-    for (int from = 0; from < size_; ++from) {
-      std::string& text = all.emplace_back(static_cast<size_t>(sizes[static_cast<size_t>(from)]), '\0');
-      if (from == rank_) text = bytes;
-      broadcast_from(from, {reinterpret_cast<std::byte*>(text.data()), text.size()});
-    }
-    return all;
+    const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    return total <= int64_t{kMessage} ? gather_at_once(bytes, sizes) : gather_in_turn(bytes, sizes);
   }
 
   void broadcast(std::span<std::byte> bytes) override { broadcast_from(0, bytes); }
@@ -64,6 +60,29 @@ class MpiCollective : public fovea::Collective {
  private:
   static constexpr size_t kBlock = size_t{1} << 24;    // floats that are summed at a time
   static constexpr size_t kMessage = size_t{1} << 30;  // bytes of one message: MPI counts in int
+
+  // One exchange, which many processes do in few steps.
+  static std::vector<std::string> gather_at_once(std::string_view bytes, const std::vector<int64_t>& sizes) {
+    std::vector<int> counts(sizes.begin(), sizes.end()), places(sizes.size());
+    std::exclusive_scan(counts.begin(), counts.end(), places.begin(), 0);
+    std::string received(static_cast<size_t>(places.back() + counts.back()), '\0');
+    MPI_Allgatherv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, received.data(), counts.data(),
+                   places.data(), MPI_BYTE, MPI_COMM_WORLD);
+    std::vector<std::string> all;
+    for (size_t from = 0; from < sizes.size(); ++from)
+      all.push_back(received.substr(static_cast<size_t>(places[from]), static_cast<size_t>(counts[from])));
+    return all;
+  }
+
+  std::vector<std::string> gather_in_turn(std::string_view bytes, const std::vector<int64_t>& sizes) const {
+    std::vector<std::string> all;
+    for (int from = 0; from < size_; ++from) {
+      std::string& text = all.emplace_back(static_cast<size_t>(sizes[static_cast<size_t>(from)]), '\0');
+      if (from == rank_) text = bytes;
+      broadcast_from(from, {reinterpret_cast<std::byte*>(text.data()), text.size()});
+    }
+    return all;
+  }
 
   static void broadcast_from(int root, std::span<std::byte> bytes) {
     for (size_t begin = 0; begin < bytes.size(); begin += kMessage) {

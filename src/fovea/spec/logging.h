@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/base/choices.h"
+#include "fovea/base/collective.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -32,9 +33,11 @@ void configure_log(const C& config, const std::vector<std::vector<std::string>>&
     if (!config.log.empty() && is_file && is_same_file_to_write(config.log, config.output))
       throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
   }
+  // Of several processes, the first one logs; the others tell of errors alone.
+  const bool is_first = launched_rank() == 0;
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
-                  .level = level_of(config),
-                  .file = config.log});
+                  .level = is_first ? level_of(config) : log::Level::kError,
+                  .file = is_first ? config.log : ""});
 }
 
 }  // namespace fovea

@@ -58,13 +58,18 @@ std::string TextChanges::in_words() const {
   return cat(fixed(100 * share, 2), "% of ", thousands(checked_), " lines, such as '", before_, "' to '", after_, "'");
 }
 
-void warn_of_changes(const TextChanges& changes, const Vocab& vocab, std::string_view what) {
-  if (!changes.are_many()) return;
+std::string change_warning(const TextChanges& changes, const Vocab& vocab, std::string_view what) {
+  if (!changes.are_many()) return "";
   const std::string& name = vocab.normalization();
-  log::warn(cat("[data] the normalisation of the vocabulary", name.empty() ? "" : cat(" (", name, ")"), " changes ",
-                what, ": ", changes.in_words(),
-                "; the model learns and writes the changed form; a vocabulary of fovea vocab --normalization identity "
-                "keeps text as it is"));
+  return cat("[data] the normalisation of the vocabulary", name.empty() ? "" : cat(" (", name, ")"), " changes ", what,
+             ": ", changes.in_words(),
+             "; the model learns and writes the changed form; a vocabulary of fovea vocab --normalization identity "
+             "keeps text as it is");
+}
+
+void warn_of_changes(const TextChanges& changes, const Vocab& vocab, std::string_view what) {
+  const std::string warning = change_warning(changes, vocab, what);
+  if (!warning.empty()) log::warn(warning);
 }
 
 }  // namespace fovea::text

@@ -28,6 +28,9 @@ class TextChanges {
   std::string before_, after_;  // the place of the first change
 };
 
+// The warning of warn_of_changes(), or "".
+std::string change_warning(const TextChanges& changes, const Vocab& vocab, std::string_view what);
+
 // A warning in the log about the text that a model learns to write, if many lines change. `what` names them: "target
 // lines".
 void warn_of_changes(const TextChanges& changes, const Vocab& vocab, std::string_view what);

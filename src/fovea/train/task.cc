@@ -20,6 +20,8 @@ nn::NamedTensors Task::weights_of(const nn::Checkpoint& pretrained) const {
   return pretrained.model;
 }
 
+bool Task::shares_validation() const { return false; }
+
 void Task::after_update(bool /*made*/) {}
 
 nn::NamedTensors Task::carried() const { return {}; }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/parameter_rules.h"
@@ -85,9 +86,19 @@ class Task {
   // The values of the measures `names`, in their order, in evaluation on the weights as they are. Touches no carried
   // state.
   virtual std::vector<double> validate(const std::vector<std::string>& names) = 0;
+  // Whether validate() is to be called in every process of a team at once. Each then computes a share of it, by
+  // shared_work(team(), ...), and the values are those of one process to the bit. By default process 0 validates alone.
+  virtual bool shares_validation() const;
+
+  // The processes of the run; this one alone unless a team was set.
+  Collective& team() const { return *team_; }
+  void set_team(Collective& team) { team_ = &team; }
 
  protected:
   TaskParts parts_;
+
+ private:
+  Collective* team_ = &alone();
 };
 
 }  // namespace fovea::train

@@ -1,15 +1,12 @@
 #include "fovea/train/team.h"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <csignal>
 #include <memory>
-#include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/team_threads.h"
 #include "fovea/kernels/simd/isa.h"
 #include "fovea/nn/device.h"
 
@@ -25,18 +22,6 @@ bool is_of_process(std::string_view name) {
 
 std::string process_name(Collective& team, const std::vector<std::string>& hosts, size_t rank) {
   return cat("process ", rank, " of ", team.size(), " on ", hosts.at(rank));
-}
-
-// The processors that this process may use, and how many the host has.
-struct Processors {
-  int64_t own = 1, all = 1;
-};
-Processors processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const auto all = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  return {sched_getaffinity(0, sizeof set, &set) == 0 ? std::max<int64_t>(1, CPU_COUNT(&set)) : all,
-          std::max<int64_t>(all, sysconf(_SC_NPROCESSORS_ONLN))};
 }
 
 }  // namespace
@@ -77,15 +62,28 @@ void compare_team(Collective& team, const std::string& text) {
 
 TrainConfig config_of_team(Collective& team, TrainConfig config) {
   if (team.size() == 1) return config;
-  const std::vector<std::string> hosts = team.gather(team.host());
-  const int64_t here = std::ranges::count(hosts, team.host());
-  const Processors found = processors();
-  // A launcher that binds each process to processors of its own has shared them out already.
-  if (config.cpu_threads == 0)
-    config.cpu_threads = found.own < found.all ? found.own : std::max<int64_t>(1, found.all / here);
+  config.cpu_threads = threads_in_team(team, config.cpu_threads);
   config.optimizer_delay *= team.size();
   return config;
 }
+
+void send_validation(Collective& team, const Task& task) {
+  if (team.size() > 1 && task.shares_validation()) send(team, {TeamWork::kValidate, {}});
+}
+
+namespace {
+
+// Process 0 alone looks at the values. A signal to it ends the validation in all.
+void validate_in_team(Task& task, Updater& updater, const TrainConfig& config) {
+  const AverageInUse average(updater);
+  try {
+    (void)task.validate(config.valid_metrics.empty() ? task.parts().default_measures : config.valid_metrics);
+  } catch (const Interrupted&) {
+    return;
+  }
+}
+
+}  // namespace
 
 void work_in_team(const Run& run, Collective& team) {
   // Process 0 gets these signals too, and says what to do.
@@ -94,6 +92,7 @@ void work_in_team(const Run& run, Collective& team) {
   validate(config);
   nn::set_cpu_threads(config.cpu_threads);
   const std::unique_ptr<Task> task = run.load(config, config.optimizer_delay);
+  task->set_team(team);
   Updater updater(config, task->module(), nn::parse_device(config.devices), task->parts().rules, team);
   int64_t epoch = 0;
   while (true) {
@@ -104,6 +103,7 @@ void work_in_team(const Run& run, Collective& team) {
       updater.share_state();
       epoch = 0;
     }
+    if (order.work == TeamWork::kValidate) validate_in_team(*task, updater, config);
     if (order.work != TeamWork::kUpdate) continue;
     if (order.input.epoch != epoch) (void)task->begin_epoch(epoch = order.input.epoch);
     task->after_update(updater.update(*task, order.input).made);

@@ -14,9 +14,10 @@ namespace fovea::train {
 
 // The orders of process 0 to all.
 enum class TeamWork : int64_t {
-  kCompare,  // compare_team()
-  kState,    // take over weights, moments and buffers
-  kUpdate,   // make an update
+  kCompare,   // compare_team()
+  kState,     // take over weights, moments and buffers
+  kUpdate,    // make an update
+  kValidate,  // validate, for tasks that share it
   kEnd
 };
 struct TeamOrder {
@@ -35,6 +36,9 @@ void compare_team(Collective& team, const std::string& text);
 // `config` for a team: batches an update for each process, and threads that share the processors of this host, unless
 // they are given.
 TrainConfig config_of_team(Collective& team, TrainConfig config);
+
+// Process 0 makes the others validate too, if the task shares it.
+void send_validation(Collective& team, const Task& task);
 
 // The work of all processes but the first, until that one ends it.
 void work_in_team(const Run& run, Collective& team);

@@ -212,6 +212,7 @@ void Trainer::validate() {
   std::vector<double> values;
   {
     const AverageInUse average(updater_);
+    send_validation(team_, *task_);
     values = task_->validate(config_.valid_metrics);
   }
   for (size_t i = 0; i < values.size(); ++i) {

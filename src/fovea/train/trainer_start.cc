@@ -52,6 +52,7 @@ Trainer::Trainer(const Run& run, const std::optional<RollBack>& back)
       task_(run.load(config_, config_.optimizer_delay)),
       valid_fingerprint_(task_->parts().valid_fingerprint),
       updater_(config_, task_->module(), device_, task_->parts().rules, team_) {
+  task_->set_team(team_);
   config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
   state_.data = task_->parts().fingerprint;
   if (validates()) state_.valid_data = valid_fingerprint_;

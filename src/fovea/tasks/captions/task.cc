@@ -75,7 +75,7 @@ CaptionTask::CaptionTask(const TrainConfig& config, Options options, const Capti
 }
 
 std::vector<int64_t> CaptionTask::begin_epoch(int64_t epoch) {
-  batches_ = data::batches_of_epoch(corpus_.lengths(), batch_options_, epoch);
+  batches_ = data::batches_of_epoch(corpus_.lengths().in_turn(), batch_options_, epoch);
   std::vector<int64_t> captions;
   for (const data::Batch& batch : batches_) {
     int64_t& count = captions.emplace_back(0);

@@ -2,6 +2,7 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
@@ -31,6 +32,7 @@ void validate(const ScoreOptions& options) {
 }
 
 int64_t run_score(const ScoreOptions& options) {
+  require_one_process("fovea score for models of the task image");
   validate(options);
   const LoadedModel loaded = load_model(options);
   const data::ImageSet images = data::load_images(options.train_sets, "--train-sets");

@@ -7,6 +7,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/token_text.h"
 #include "fovea/spec/config_problems.h"
@@ -110,6 +111,7 @@ void validate(const ScoreOptions& options) {
 }
 
 int64_t run_score(const ScoreOptions& options) {
+  require_one_process("fovea score for models of the task language");
   validate(options);
   for (const std::string& path : options.train_sets) {
     if (path != "-") require_file(path, "--train-sets");

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
@@ -60,12 +61,33 @@ void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) c
   const auto each_unit = [&](int64_t batch, const auto& use) {
     throw_if_interrupted("scoring");
     Packed packed;
-    for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
     const int64_t first = batch * options_.mini_batch;
+    for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
     const models::TokenScorer scorer = scorer_of(packed, nullptr);
     for (size_t w = 0; w + 1 < packed.offsets.size(); ++w) {
-      for (int64_t t = packed.first_scored[w]; t < packed.offsets[w + 1]; ++t)
-        tally.add(scorer.nll(t), scorer.is_best(t));
+      for (int64_t t = packed.first_scored[w]; t < packed.offsets[w + 1]; ++t) use(scorer.nll(t), scorer.is_best(t));
+    }
+  };
+  const int64_t batches = (windows.size() + options_.mini_batch - 1) / options_.mini_batch;
+  if (team_.size() == 1) {
+    for (int64_t batch = 0; batch < batches; ++batch)
+      each_unit(batch, [&](float nll, bool is_best) { tally.add(nll, is_best); });
+    return;
+  }
+  constexpr size_t kUnit = sizeof(float) + 1;  // of a unit's score among the processes: nll, and whether it was the best
+  const auto scored = [&](int64_t batch) {
+    std::string units;
+    each_unit(batch, [&](float nll, bool is_best) {
+      units.append(reinterpret_cast<const char*>(&nll), sizeof nll);
+      units += is_best ? '1' : '0';
+    });
+    return units;
+  };
+  for (const std::string& units : shared_work(team_, batches, scored)) {
+    for (size_t at = 0; at < units.size(); at += kUnit) {
+      float nll = 0;
+      std::memcpy(&nll, units.data() + at, sizeof nll);
+      tally.add(nll, units[at + sizeof nll] == '1');
     }
   }
 }

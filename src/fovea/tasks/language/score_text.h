@@ -22,7 +22,9 @@ struct ScoringOptions {
 // Scores texts under a model whose weights do not change while this lives.
 class ScoreText {
  public:
-  ScoreText(nn::Model model, const ScoringOptions& options) : model_(std::move(model)), options_(options) {}
+  // The processes of a team share the windows; texts with memory are read by each.
+  ScoreText(nn::Model model, const ScoringOptions& options, Collective& team = alone())
+      : model_(std::move(model)), options_(options), team_(team) {}
 
   // log p of each unit, in the order of the text, if `see` is given. Throws Interrupted when a signal comes, and an
   // Error if the model's scores are not finite.
@@ -39,7 +41,7 @@ class ScoreText {
 
   nn::Model model_;
   ScoringOptions options_;
+  Collective& team_;
 };
 
-  Collective& team_;
 }  // namespace fovea::language

@@ -125,7 +125,7 @@ void LanguageTask::restore(const nn::NamedTensors& carried, const std::string& o
 }
 
 std::vector<double> LanguageTask::validate(const std::vector<std::string>& names) {
-  return values_of_text({model_, config_, options_.mini_batch, units_.eos()}, valid_, names);
+  return values_of_text({model_, config_, options_.mini_batch, units_.begin(), team()}, valid_, names);
 }
 
 }  // namespace fovea::language

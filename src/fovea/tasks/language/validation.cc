@@ -32,8 +32,9 @@ std::vector<double> values_of_text(const ValidatedLanguageModel& model, const da
   const int64_t length = model.config.segment_length;
   const ScoreText scorer(
       model.model,
-      {.context = length, .stride = length, .mini_batch = model.mini_batch, .memory = model.config.memory_length});
-  return measures().values(scorer.run(text, model.eos), names);
+      {.context = length, .stride = length, .mini_batch = model.mini_batch, .memory = model.config.memory_length},
+      model.team);
+  return measures().values(scorer.run(text, model.begin), names);
 }
 
 tasks::ModelValidation LanguageTask::load_validation(const TrainConfig& config, const Options& options) {

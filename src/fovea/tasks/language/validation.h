@@ -21,7 +21,8 @@ std::vector<std::string> default_measures(const text::Units& units);
 struct ValidatedLanguageModel {
   nn::Model model;
   const LanguageConfig& config;
-  int64_t mini_batch, eos;
+  int64_t mini_batch, begin;
+  Collective& team = alone();  // its processes share the work
 };
 // The values of the measures `names` of a text, read segment by segment.
 std::vector<double> values_of_text(const ValidatedLanguageModel& model, const data::TokenText& text,

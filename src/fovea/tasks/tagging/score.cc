@@ -4,6 +4,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/columns.h"
 #include "fovea/metrics/find_notation.h"
@@ -26,6 +27,7 @@ void validate(const ScoreOptions& options) {
 }
 
 int64_t run_score(const ScoreOptions& options) {
+  require_one_process("fovea score for models of the task tagging");
   validate(options);
   for (const std::string& path : options.train_sets) {
     if (path != "-") require_file(path, "--train-sets");

@@ -7,8 +7,10 @@
 namespace fovea::translation {
 
 ModelBatch::ModelBatch(const data::ParallelCorpus& corpus, const data::Batch& batch, int64_t target_eos,
-                       const at::Device& device) {
-  data::PackedBatch packed = data::pack(corpus, batch, target_eos);
+                       const at::Device& device)
+    : ModelBatch(data::pack(corpus, batch, target_eos), device) {}
+
+ModelBatch::ModelBatch(data::PackedBatch packed, const at::Device& device) {
   source = nn::index_tensor(std::move(packed.source)).to(device);
   target_inputs = nn::index_tensor(std::move(packed.target_inputs)).to(device);
   target_outputs = nn::index_tensor(std::move(packed.target_outputs)).to(device);

@@ -8,6 +8,7 @@ namespace fovea::translation {
 
 // A packed batch as tensors that own their memory.
 struct ModelBatch {
+  ModelBatch(data::PackedBatch packed, const at::Device& device);
   ModelBatch(const data::ParallelCorpus& corpus, const data::Batch& batch, int64_t target_eos,
              const at::Device& device);
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "fovea/base/collective.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/nn/device.h"
 #include "fovea/tasks/translation/task.h"
@@ -32,12 +33,12 @@ tasks::ModelValidation TranslationTask::load_validation(const TrainConfig& confi
   problems.throw_if_any();
   const auto whole =
       std::make_shared<ValidatedModel>(config, options, load_model(tasks::options_of_validated<ModelOptions>(config)));
-  check_positions(whole->loaded.model->config(), whole->validation.corpus(), "--valid-sets");
+  check_positions(whole->loaded.model->config(), data::longest_side(whole->validation.corpus()), "--valid-sets");
   return {.module = whole->loaded.model.ptr(),
           .measures = measures().known(),
           .default_measures = translation::default_measures(),
           .validate = [whole](const std::vector<std::string>& names) {
-            return whole->validation.run(whole->loaded.model, names);
+            return whole->validation.run(whole->loaded.model, names, alone());
           }};
 }
 

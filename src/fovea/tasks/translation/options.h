@@ -9,12 +9,16 @@
 
 namespace fovea::translation {
 
+// Bytes of text on both sides together, of which the tokens are held in memory unless --encoded-text is given.
+inline constexpr int64_t kMostHeldBytes = int64_t{1} << 30;
+
 // The options that training takes for this task alone. Marian's names where it has them.
 struct Options {
   std::vector<std::string> train_sets, vocabs, valid_sets;
   int64_t mini_batch_words = 4096, mini_batch = 0, maxi_batch = 200;
   int64_t max_length = 100;
   bool max_length_crop = false;
+  std::string encoded_text;
   std::string clause_dictionary, clause_tagger;
   bool documents = false;
   int64_t document_length = 512;
@@ -36,6 +40,9 @@ struct Options {
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
         number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
         field("max-length-crop", &C::max_length_crop, "cut longer training sentences instead of leaving them out"),
+        field("encoded-text", &C::encoded_text,
+              "folder for the encoded training text, which later trainings read; training then takes no more memory "
+              "for a larger text (default: the folder of the text for more than 1 GiB of it, else memory)"),
         field(
             "clause-dictionary", &C::clause_dictionary,
             "signal words that split the source into clauses, for mechanisms with clauses and --clause-flags (default: "

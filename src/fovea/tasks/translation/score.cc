@@ -1,10 +1,15 @@
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/team_threads.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/run_signature.h"
 #include "fovea/tasks/translation/pair_reader.h"
@@ -33,36 +38,45 @@ std::string summary(const Totals& totals) {
 
 }  // namespace
 
-int64_t run_score(const ScoreConfig& config) {
-  validate(config);
+int64_t run_score(const ScoreConfig& given) {
+  validate(given);
+  // Each process of a team reads the text.
+  if (std::ranges::find(given.train_sets, "-") != given.train_sets.end())
+    require_one_process("fovea score --train-sets -");
+  Collective& team = launched();
+  ScoreConfig config = given;
+  config.cpu_threads = threads_in_team(team, given.cpu_threads);
   require_parallel_text(config.train_sets);
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
   PairReader reader(config.train_sets);
   PairEncoder encoder(loaded, config.max_length);
-  LineWriter output(config.output);
+  std::optional<LineWriter> output;
+  if (team.rank() == 0) output.emplace(config.output);
   Totals totals;
   const auto window = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   for (;;) {
     const std::vector<SentencePair> pairs = encoder.encode(reader.next(window));
     if (pairs.empty()) break;
-    const std::vector<double> scores = score_pairs(loaded.model, pairs, {config.mini_batch_words, config.mini_batch});
+    const std::vector<double> scores =
+        score_pairs(loaded.model, pairs, {config.mini_batch_words, config.mini_batch}, team);
     for (size_t i = 0; i < pairs.size(); ++i) {
       ++totals.sentences;
       totals.tokens += static_cast<int64_t>(pairs[i].target.size());
       totals.log_prob += scores[i];
-      if (!config.summary) output.line(fixed(scores[i], 6));
+      if (output && !config.summary) output->line(fixed(scores[i], 6));
     }
   }
   const std::string how = signature_of_pairs(config, loaded, totals);
-  if (config.summary) {
-    output.line(summary(totals));
-    output.line(cat("signature ", how));
+  if (output && config.summary) {
+    output->line(summary(totals));
+    output->line(cat("signature ", how));
   } else {
     log::info(how);
   }
-  output.close();
+  if (output) output->close();
   encoder.report();
+  team.finish();
   return totals.sentences;
 }
 

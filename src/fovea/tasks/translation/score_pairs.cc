@@ -2,6 +2,10 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <cstring>
+#include <string>
+
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
 #include "fovea/models/scorer.h"
@@ -46,21 +50,30 @@ ForcedBatch::ForcedBatch(std::span<const SentencePair> pairs, std::span<const in
   outputs = models::pack(targets, device).tokens;
 }
 
-std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits) {
+std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
+                                Collective& team) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
   models::warn_of_whole_segments(model->config());
-  std::vector<double> scores(pairs.size());
-  for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
+  const std::vector<std::vector<int64_t>> batches = pair_batches(pairs, limits);
+  const auto scores_of = [&](int64_t index) {
     throw_if_interrupted("scoring");
+    const std::vector<int64_t>& batch = batches[static_cast<size_t>(index)];
     const ForcedBatch forced(pairs, batch, device);
     const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, {});
     const at::Tensor hidden =
         model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, {});
     const models::TokenScorer scorer(model, hidden, forced.outputs);
     const auto* bounds = forced.input.offsets.const_data_ptr<int64_t>();
-    for (size_t i = 0; i < batch.size(); ++i)
-      scores[static_cast<size_t>(batch[i])] = -scorer.sum(bounds[i], bounds[i + 1]).nll;
+    std::vector<double> scores;
+    for (size_t i = 0; i < batch.size(); ++i) scores.push_back(-scorer.sum(bounds[i], bounds[i + 1]).nll);
+    return std::string(reinterpret_cast<const char*>(scores.data()), scores.size() * sizeof scores[0]);
+  };
+  const std::vector<std::string> results = shared_work(team, std::ssize(batches), scores_of);
+  std::vector<double> scores(pairs.size());
+  for (size_t b = 0; b < batches.size(); ++b) {
+    for (size_t i = 0; i < batches[b].size(); ++i)
+      std::memcpy(&scores[static_cast<size_t>(batches[b][i])], results[b].data() + i * sizeof(double), sizeof(double));
   }
   return scores;
 }

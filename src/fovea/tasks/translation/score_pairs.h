@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/models/batches.h"
 #include "fovea/nn/model.h"
 #include "fovea/tasks/translation/translate_batch.h"
@@ -28,7 +29,9 @@ struct ForcedBatch {
 // data::kSourceTokensPerTarget times as many tokens.
 std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pairs, const BatchLimits& limits);
 
-// log p(target | source) of every pair, evaluation mode; looks for signals (signals.h) between batches.
-std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
+// log p(target | source) of every pair, evaluation mode; looks for signals (signals.h) between batches, which the
+// processes of a team share.
+std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
+                                Collective& team = alone());
 
 }  // namespace fovea::translation

@@ -38,8 +38,8 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
             .default_measures = translation::default_measures()};
   if (uses_clauses(config_))
     model_->split_clauses_by(models::clause_splitter(data_.source_vocab, models::clause_source_of(parts_.identity)));
-  check_positions(config_, data_.train, "--train-sets");
-  check_positions(config_, validation_.corpus(), "--valid-sets");
+  check_positions(config_, data_.train->longest(), "--train-sets");
+  check_positions(config_, data::longest_side(validation_.corpus()), "--valid-sets");
 }
 
 // A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
@@ -54,15 +54,13 @@ nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) c
 }
 
 std::vector<int64_t> TranslationTask::begin_epoch(int64_t epoch) {
-  batches_ = data::batches_of_epoch(data_.train, data_.batches, epoch);
-  std::vector<int64_t> sentences;
-  sentences.reserve(batches_.size());
-  for (const data::Batch& batch : batches_) sentences.push_back(std::ssize(batch));
-  return sentences;
+  batches_ = {};  // two epochs at a time would take twice the memory
+  batches_ = data::EpochBatches(data_.train->lengths(), data_.batches, epoch);
+  return batches_.sentences();
 }
 
 train::BatchLoss TranslationTask::loss(int64_t batch, const nn::ForwardContext& context) {
-  const ModelBatch inputs(data_.train, batches_.at(static_cast<size_t>(batch)), data_.target_vocab.eos(), device_);
+  const ModelBatch inputs(data_.train->pack(batches_.at(batch), data_.target_vocab.eos()), device_);
   const at::Tensor hidden = forward(model_, inputs, context);
   const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(),
                                                     inputs.target_outputs, options_.label_smoothing);
@@ -70,7 +68,7 @@ train::BatchLoss TranslationTask::loss(int64_t batch, const nn::ForwardContext& 
 }
 
 std::vector<double> TranslationTask::validate(const std::vector<std::string>& names) {
-  return validation_.run(model_, names);
+  return validation_.run(model_, names, team());
 }
 
 }  // namespace fovea::translation

@@ -30,6 +30,7 @@ class TranslationTask : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::vector<double> validate(const std::vector<std::string>& names) override;
+  bool shares_validation() const override { return true; }
 
  private:
   Options options_;
@@ -38,7 +39,7 @@ class TranslationTask : public train::Task {
   EncoderDecoderConfig config_;
   nn::Model model_;
   Validation validation_;
-  std::vector<data::Batch> batches_;  // of the epoch
+  data::EpochBatches batches_;
 };
 
 }  // namespace fovea::translation

@@ -30,6 +30,7 @@ const std::vector<Variant> kVariants = {
        t.train.gradient_checkpointing = true;
      }},
     {"two threads", [](TestTask& t) { t.train.cpu_threads = 2; }},
+    {"encoded text", [](TestTask& t) { t.data.encoded_text = t.folder / "kept"; }},
     {"validation",
      [](TestTask& t) {
        t.with_validation();

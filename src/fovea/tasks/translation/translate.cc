@@ -1,10 +1,16 @@
+#include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/team_threads.h"
 #include "fovea/models/line_source.h"
 #include "fovea/models/written_text.h"
 #include "fovea/tasks/translation/documents.h"
@@ -15,21 +21,78 @@ namespace fovea::translation {
 namespace {
 
 // One input line's output; `line` counts from 0.
-void write(LineWriter& output, const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
+std::string printed(const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
   std::vector<models::WrittenText> texts(translations.begin(), translations.end());
   for (size_t i = 0; config.alignment && i < texts.size(); ++i)
     texts[i].text += cat(" ||| ", analysis::print(translations[i].links));
-  models::print_texts(output, config, line, texts);
+  return models::printed_texts(config, line, texts);
 }
 
-void report(const Translator& translator, const DecodeConfig& config, double seconds) {
-  const TranslationCounts& counts = translator.counts();
+// The lines of the input, in windows, in all processes of a team: the first one reads.
+class SharedInput {
+ public:
+  SharedInput(Collective& team, const std::string& path) : team_(team) {
+    if (team.rank() == 0) source_.emplace(path);
+  }
+  std::vector<std::string> next(size_t most) {
+    if (team_.size() == 1) return source_->next(most);
+    const auto read = [&](int64_t) {
+      std::string text;
+      for (const std::string& line : source_->next(most)) text += line + '\n';
+      return text;
+    };
+    std::vector<std::string> lines = split(shared_work(team_, 1, read).front(), '\n');
+    lines.pop_back();
+    return lines;
+  }
+
+ private:
+  Collective& team_;
+  std::optional<models::LineSource> source_;
+};
+
+// The output for a window of lines, of which each process of the team translates a part.
+std::vector<std::string> translated(Translator& translator, const DecodeConfig& config, Collective& team,
+                                    int64_t before, std::span<const std::string> window) {
+  const auto lines = std::ssize(window);
+  return shared_work(team, team.size(), [&](int64_t part) {
+    const int64_t begin = lines * part / team.size(), end = lines * (part + 1) / team.size();
+    translator.skip(begin);
+    std::string output;
+    int64_t line = before + begin;
+    for (const auto& one :
+         translator.translate(window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))))
+      output += printed(config, line++, one);
+    translator.skip(lines - end);
+    return output;
+  });
+}
+
+// Of all processes of a team.
+TranslationCounts total(Collective& team, const TranslationCounts& own) {
+  TranslationCounts sum;
+  for (const std::string& bytes : team.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
+    TranslationCounts counts;
+    std::memcpy(&counts, bytes.data(), sizeof counts);
+    sum.lines = counts.lines;
+    sum.source_tokens += counts.source_tokens;
+    sum.target_tokens += counts.target_tokens;
+    sum.cut += counts.cut;
+    sum.not_utf8 += counts.not_utf8;
+    sum.ended += counts.ended;
+    sum.with_terms += counts.with_terms;
+    sum.lack_terms += counts.lack_terms;
+  }
+  return sum;
+}
+
+void report(const TranslationCounts& counts, const LineLimit& limit, const DecodeConfig& config, double seconds) {
   const double rate = seconds > 0 ? 1 / seconds : 0;
   log::info(cat("translated ", count_lines(counts.lines), ", ", thousands(counts.source_tokens), " source tokens, ",
                 thousands(counts.target_tokens), " target tokens in ", fixed(seconds, 1), " s (",
                 fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
                 fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
-  warn_of_cut_lines(counts.cut, translator.limit());
+  warn_of_cut_lines(counts.cut, limit);
   if (counts.ended > 0)
     log::info(cat(thousands(counts.ended), counts.ended == 1 ? " translation was" : " translations were",
                   " cut at --max-length-factor, ", shortest(config.max_length_factor),
@@ -44,33 +107,44 @@ void report(const Translator& translator, const DecodeConfig& config, double sec
 
 }  // namespace
 
-int64_t run_translate(const DecodeConfig& config) {
-  validate(config);
-  if (config.documents) return translate_documents(config);
-  require_other_file("--output", config.output, {config.input});
-  models::LineSource input(config.input);
+int64_t run_translate(const DecodeConfig& given) {
+  validate(given);
+  if (given.documents) {
+    require_one_process("fovea translate --documents");
+    return translate_documents(given);
+  }
+  require_other_file("--output", given.output, {given.input});
+  Collective& team = launched();
+  DecodeConfig config = given;
+  config.cpu_threads = threads_in_team(team, given.cpu_threads);
+  SharedInput input(team, config.input);
   Translator translator(config);
-  LineWriter output(config.output);
+  std::optional<LineWriter> output;
+  if (team.rank() == 0) output.emplace(config.output);
   const Stopwatch watch;
-  const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
+  const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch * team.size());
   int64_t line = 0;
-  const bool shows = models::has_room_for_progress(config.output);
+  const bool shows = output && models::has_room_for_progress(config.output);
   log::Progress progress("translating, lines", 0);
   try {
     for (;;) {
       const std::vector<std::string> window = input.next(window_size);
       if (window.empty()) break;
-      for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
-      output.flush();
+      const std::vector<std::string> parts = translated(translator, config, team, line, window);
+      line += std::ssize(window);
+      if (!output) continue;
+      for (const std::string& part : parts) output->write(part);
+      output->flush();
       if (shows) progress.at(static_cast<double>(line));
     }
   } catch (...) {
-    if (line > 0) models::keep_partial(output, count_lines(line));
+    if (output && line > 0) models::keep_partial(*output, count_lines(line));
     throw;
   }
   progress.finish();
-  output.close();
-  report(translator, config, watch.seconds());
+  if (output) output->close();
+  report(total(team, translator.counts()), translator.limit(), config, watch.seconds());
+  team.finish();
   return line;
 }
 

@@ -82,6 +82,9 @@ class Translator {
   // Returns the best tokens of each source, whose tokens end with </s>; none of a source without others.
   std::vector<Sentence> translate_tokens(std::span<const Sentence> sources);
 
+  // Counts lines that come before the next ones, for messages: other processes translate them.
+  void skip(int64_t lines) { counts_.lines += lines; }
+
   const text::Vocab& source_vocab() const { return loaded_.source; }
   const text::Vocab& target_vocab() const { return loaded_.target; }
   const TranslationCounts& counts() const { return counts_; }

@@ -39,7 +39,7 @@ class FixedBatches final : public train::Task {
   }
   std::vector<int64_t> begin_epoch(int64_t) override { return std::vector<int64_t>(batches_.size(), 1); }
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override {
-    const ModelBatch inputs(setting_.data.train, batches_[batch], setting_.data.target_vocab.eos(), at::kCPU);
+    const ModelBatch inputs(setting_.data.train->pack(batches_[batch], setting_.data.target_vocab.eos()), at::kCPU);
     const ops::CrossEntropy cost =
         ops::cross_entropy(forward(model_, inputs, context), model_->output_weight(), model_->output_bias(),
                            inputs.target_outputs, setting_.task.data.label_smoothing);
@@ -91,7 +91,7 @@ TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
     const std::vector<data::Batch> batches = {{update, update + 1, 7}};
     const train::UpdateResult result = updater.update(batches, update);
     ASSERT_TRUE(result.made);
-    const ModelBatch batch(setting.data.train, batches[0], setting.data.target_vocab.eos(), at::kCPU);
+    const ModelBatch batch(setting.data.train->pack(batches[0], setting.data.target_vocab.eos()), at::kCPU);
     plain->zero_grad();
     const at::Tensor hidden = forward(plain, batch, {.training = true, .dropout_seed = 0});
     ops::cross_entropy(hidden, plain->output_weight(), plain->output_bias(), batch.target_outputs,
@@ -100,10 +100,7 @@ TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
     const torch::NoGradGuard no_grad;
     double squares = 0;
     for (auto& [name, parameter] : nn::parameters_of(*plain)) {
-      const at::Tensor gradient =
-          parameter.grad().to(at::kDouble) /
-          static_cast<double>(setting.data.train.target_length(update) + setting.data.train.target_length(update + 1) +
-                              setting.data.train.target_length(7));
+      const at::Tensor gradient = parameter.grad().to(at::kDouble) / static_cast<double>(batch.target_tokens());
       squares += gradient.square().sum().item<double>();
       at::Tensor& m = mean.try_emplace(name, at::zeros_like(gradient)).first->second;
       at::Tensor& v = variance.try_emplace(name, at::zeros_like(gradient)).first->second;

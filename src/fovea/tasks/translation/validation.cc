@@ -4,11 +4,13 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "fovea/base/documents.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
@@ -45,19 +47,26 @@ std::string Validation::fingerprint() const {
   return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
 }
 
-models::GivenScore Validation::force(nn::Model& model) const {
+models::GivenScore Validation::force(nn::Model& model, Collective& team) const {
   models::warn_of_whole_segments(model->config());
-  models::GivenScore score;
-  for (const data::Batch& batch : batches_) {
+  const auto score_of = [&](int64_t batch) {
     throw_if_interrupted("validation");
-    const ModelBatch inputs(corpus_, batch, data_.target_vocab.eos(), device_);
+    const ModelBatch inputs(corpus_, batches_[static_cast<size_t>(batch)], data_.target_vocab.eos(), device_);
+    models::GivenScore score;
     score.add(model, forward(model, inputs, {}), inputs.target_outputs);
+    return std::string(reinterpret_cast<const char*>(&score), sizeof score);
+  };
+  models::GivenScore sum;
+  for (const std::string& bytes : shared_work(team, std::ssize(batches_), score_of)) {
+    models::GivenScore score;
+    std::memcpy(&score, bytes.data(), sizeof score);
+    sum += score;
   }
-  return score;
+  return sum;
 }
 
 // Each validation builds a new Translator, because a Translator keeps the weights that it was built with.
-std::vector<std::string> Validation::translate(nn::Model& model) const {
+std::vector<std::string> Validation::translate(nn::Model& model, Collective& team) const {
   DecodeConfig decode;
   decode.beam_size = options_.valid_beam_size;
   decode.max_length_factor = options_.valid_max_length_factor;
@@ -69,14 +78,28 @@ std::vector<std::string> Validation::translate(nn::Model& model) const {
     DocumentTranslator documents(translator, options_.document_length);
     return join_documents(documents.translate(text_.source), text_.target);
   }
-  std::vector<std::string> texts;
-  for (const std::vector<Translation>& best : translator.translate(text_.source)) texts.push_back(best.front().text);
+  // One process alone makes batches of all lines; shares of a few hundred lines still fill them.
+  constexpr int64_t kLines = 256;
+  const auto lines = std::ssize(text_.source), share = team.size() == 1 ? std::max<int64_t>(lines, 1) : kLines;
+  const auto translated = [&](int64_t piece) {
+    const std::span<const std::string> all(text_.source);
+    std::string texts;
+    const int64_t begin = piece * share;
+    for (const std::vector<Translation>& best : translator.translate(
+             all.subspan(static_cast<size_t>(begin), static_cast<size_t>(std::min(share, lines - begin)))))
+      texts += best.front().text + '\n';
+    return texts;
+  };
+  std::string all;
+  for (const std::string& texts : shared_work(team, (lines + share - 1) / share, translated)) all += texts;
+  std::vector<std::string> texts = split(all, '\n');
+  texts.resize(text_.source.size());
   return texts;
 }
 
-std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names) const {
+std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names, Collective& team) const {
   const torch::NoGradGuard no_grad;
-  TranslationScore score = {{[&] { return force(model); }, [&] { return translate(model); }},
+  TranslationScore score = {{[&] { return force(model, team); }, [&] { return translate(model, team); }},
                             options_.documents ? join_documents(text_.target, text_.target) : text_.target,
                             options_.valid_tokenize};
   return measures().values(score, names);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/data/corpus.h"
 #include "fovea/nn/model.h"
 #include "fovea/tasks/translation/options.h"
@@ -19,12 +20,12 @@ class Validation {
   bool enabled() const { return !options_.valid_sets.empty(); }
   const data::ParallelCorpus& corpus() const { return corpus_; }  // empty if not enabled
   std::string fingerprint() const;                                // of the text; empty if not enabled
-  // The values of `names` in their order. Throws Interrupted when a signal comes.
-  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
+  // The values of `names` in their order, the same in each process of the team. Throws Interrupted when a signal comes.
+  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names, Collective& team) const;
 
  private:
-  models::GivenScore force(nn::Model& model) const;
-  std::vector<std::string> translate(nn::Model& model) const;
+  models::GivenScore force(nn::Model& model, Collective& team) const;
+  std::vector<std::string> translate(nn::Model& model, Collective& team) const;
 
   const Options& options_;
   const TrainingData& data_;

@@ -1,12 +1,17 @@
 #include "fovea/tasks/translation/vocabularies.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
+#include "fovea/data/kept_text.h"
 #include "fovea/models/clause_tagger.h"
 #include "fovea/models/source_clauses.h"
 #include "fovea/tasks/encoding_threads.h"
@@ -34,6 +39,54 @@ std::map<std::string, std::string> clause_files(const TrainConfig& config, const
   return files;
 }
 
+// A side may have as many tokens: </s> of each sentence and, of a block of documents, one more.
+int64_t longest_side(const Options& options) {
+  return options.documents ? options.document_length + 1 : options.max_length + 1;
+}
+
+std::string encoding_of(const Options& options, const TrainingData& data) {
+  std::string text = cat(checksum(data.source_vocab.bytes()), " ", checksum(data.target_vocab.bytes()), " ");
+  for (const auto& [name, content] : data.clause_files) text += cat(name, " ", checksum(content), " ");
+  return text + (options.documents ? cat("documents ", options.document_length)
+                                   : cat("sentences ", options.max_length, " ", options.max_length_crop));
+}
+
+// The folder of the encoded text, empty if the text is held in memory.
+std::string folder_of_encoded(const Options& options) {
+  if (!options.encoded_text.empty() || data::expected_bytes(options.train_sets) <= kMostHeldBytes)
+    return options.encoded_text;
+  std::string folder = folder_of(options.train_sets[0]);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+  log::warn(cat("[data] the text is large, and its folder '", folder,
+                "' cannot be written: the text is held in memory; ",
+                "name a folder for the encoded text by --encoded-text"));
+  return "";
+}
+
+std::unique_ptr<data::PairSource> load_pairs(const TrainConfig& config, const Options& options,
+                                             const TrainingData& data) {
+  const int threads = tasks::encoding_threads(config);
+  const auto encode = [&](data::PairSink& sink) {
+    const std::string &source = options.train_sets[0], &target = options.train_sets[1];
+    return options.documents ? data::encode_documents(source, target, data.source_vocab, data.target_vocab,
+                                                      {options.document_length, threads, true}, sink)
+                             : data::encode_pairs(source, target, data.source_vocab, data.target_vocab,
+                                                  {options.max_length, options.max_length_crop, threads, true}, sink);
+  };
+  const std::string folder = folder_of_encoded(options);
+  if (!folder.empty())
+    return data::keep_text(
+        {.paths = options.train_sets,
+         .folder = folder,
+         .option = "--encoded-text",
+         .encoding = encoding_of(options, data),
+         .shape = {std::max(data.source_vocab.size(), data.target_vocab.size()), longest_side(options)}},
+        encode);
+  data::HeldPairs pairs;
+  data::log_report(encode(pairs));
+  return std::make_unique<data::HeldPairSource>(pairs.take());
+}
+
 }  // namespace
 
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const EncoderDecoderConfig& model) {
@@ -45,27 +98,15 @@ TrainingData load_training_data(const TrainConfig& config, const Options& option
         data.source_vocab,
         text::ClauseDictionary::parse(data.clause_files.at(models::kClausesFile), "--clause-dictionary"),
         cat("--vocabs: '", options.vocabs[0], "'"));
-  const int threads = tasks::encoding_threads(config);
-  if (options.documents) {
-    data.train = data::load_documents(data::read_parallel(options.train_sets[0], options.train_sets[1]),
-                                      data.source_vocab, data.target_vocab, {options.document_length, threads, true});
-  } else {
-    const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, threads, true};
-    data.train =
-        data::load_corpus(options.train_sets[0], options.train_sets[1], data.source_vocab, data.target_vocab, corpus);
-  }
+  data.train = load_pairs(config, options, data);
   data.batches = {options.mini_batch_words, options.mini_batch, options.maxi_batch, static_cast<uint64_t>(config.seed)};
-  data.fingerprint = checksum(cat(data::fingerprint(data.train), " ", options.mini_batch_words, " ", options.mini_batch,
+  data.fingerprint = checksum(cat(data.train->fingerprint(), " ", options.mini_batch_words, " ", options.mini_batch,
                                   " ", options.maxi_batch, " ", config.optimizer_delay, " ", config.seed));
   return data;
 }
 
-void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option) {
+void check_positions(const ModelConfig& model, int64_t longest, std::string_view option) {
   if (!has_learned_positions(model)) return;
-  int64_t longest = 0;
-  for (int64_t i = 0; i < corpus.size(); ++i) {
-    longest = std::max({longest, corpus.source_length(i), corpus.target_length(i)});
-  }
   if (longest <= model.max_positions) return;
   throw Error(cat(option, ": the longest sentence has ", longest, " tokens with </s>, --max-positions are ",
                   model.max_positions, "; raise them or leave longer sentences out",

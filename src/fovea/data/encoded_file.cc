@@ -1,0 +1,168 @@
+#include "fovea/data/encoded_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/encoded_format.h"
+
+namespace fovea::data {
+namespace {
+
+constexpr size_t kChecksumDigits = 16;
+
+uint64_t number_at(std::string_view bytes, size_t place, int64_t width) {
+  uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + place, static_cast<size_t>(width));
+  return value;
+}
+
+}  // namespace
+
+EncodedFile::EncodedFile(const std::filesystem::path& path, const EncodedShape& shape)
+    : path_(path), file_(path), shape_(shape) {
+  try {
+    read_summary();
+  } catch (const nlohmann::json::exception&) {
+    fail("its summary cannot be read");
+  }
+  read_lengths(0, 1, {});
+  is_checked_ = true;
+}
+
+void EncodedFile::fail(std::string_view what) const {
+  throw Error(cat("'", path_.string(), "' is damaged: ", what,
+                  is_checked_ ? "; remove it, and the same command encodes the text again and continues" : ""));
+}
+
+void EncodedFile::require(bool is_right, std::string_view what) const {
+  if (!is_right) fail(what);
+}
+
+void EncodedFile::read_summary() {
+  constexpr size_t kEnd = sizeof(uint64_t) + kChecksumDigits + kEncodedFormat.size();
+  require(file_.size() >= kEnd, "it is too short");
+  std::string end(kEnd, '\0');
+  file_.read(file_.size() - kEnd, end.data(), kEnd);
+  require(end.ends_with(kEncodedFormat), "it does not end as files of this version of Fovea do");
+  const uint64_t place = number_at(end, 0, sizeof place);
+  require(place <= file_.size() - kEnd, "it ends before its summary");
+  std::string text(file_.size() - kEnd - place, '\0');
+  file_.read(place, text.data(), text.size());
+  require(checksum(text) == end.substr(sizeof place, kChecksumDigits), "its summary has another checksum");
+  const nlohmann::json summary = nlohmann::json::parse(text);
+  pairs_ = summary.at("pairs").get<int64_t>();
+  longest_ = summary.at("longest").get<int64_t>();
+  require(pairs_ > 0 && std::cmp_less(pairs_, file_.size()) && longest_ > 0 && longest_ <= shape_.longest,
+          "its numbers do not fit together");
+  require(summary.at("id-bytes").get<int64_t>() == shape_.id_bytes() &&
+              summary.at("length-bytes").get<int64_t>() == shape_.length_bytes(),
+          "its numbers have another width than the vocabularies ask for");
+  segment_lengths_places_ = summary.at("lengths").get<std::vector<uint64_t>>();
+  require(std::ssize(segment_lengths_places_) == (pairs_ + kSegmentPairs - 1) / kSegmentPairs,
+          "its numbers do not fit together");
+  lengths_checksum_ = summary.at("lengths-checksum").get<std::string>();
+  fingerprint_ = summary.at("fingerprint").get<std::string>();
+  origin_ = summary.at("origin").get<std::string>();
+  report_ = {summary.at("line").get<std::string>(), summary.at("warnings").get<std::vector<std::string>>()};
+  const auto table = summary.at("table").get<uint64_t>();
+  require(table <= place && place - table == static_cast<uint64_t>((pairs_ + kBlockPairs - 1) / kBlockPairs) * 16,
+          "its numbers do not fit together");
+  blocks_.resize((place - table) / sizeof(uint64_t));
+  read_table(table, summary.at("table-checksum").get<std::string>());
+}
+
+void EncodedFile::read_table(uint64_t place, const std::string& sum) {
+  const size_t bytes = blocks_.size() * sizeof blocks_[0];
+  file_.read(place, blocks_.data(), bytes);
+  require(checksum({reinterpret_cast<const char*>(blocks_.data()), bytes}) == sum, "its table has another checksum");
+}
+
+std::string EncodedFile::lengths_bytes(int64_t first, int64_t count) const {
+  const int64_t width = 2 * shape_.length_bytes();
+  std::string bytes(static_cast<size_t>(count * width), '\0');
+  const uint64_t place = segment_lengths_places_[static_cast<size_t>(first / kSegmentPairs)] +
+                         static_cast<uint64_t>(first % kSegmentPairs * width);
+  require(place <= file_.size() && bytes.size() <= file_.size() - place, "its numbers do not fit together");
+  file_.read(place, bytes.data(), bytes.size());
+  return bytes;
+}
+
+PairLength EncodedFile::length_at(std::string_view bytes, int64_t index) const {
+  const int64_t width = shape_.length_bytes();
+  const auto place = static_cast<size_t>(2 * index * width);
+  return {static_cast<uint32_t>(number_at(bytes, place, width)),
+          static_cast<uint32_t>(number_at(bytes, place + static_cast<size_t>(width), width))};
+}
+
+// Reads all lengths, to check them, and gives those that are asked for.
+void EncodedFile::read_lengths(int64_t first, int64_t stride, std::span<PairLength> out) const {
+  ChecksumStream sum;
+  auto next = out.begin();
+  for (int64_t begin = 0; begin < pairs_; begin += kSegmentPairs) {
+    const int64_t count = std::min(kSegmentPairs, pairs_ - begin);
+    const std::string bytes = lengths_bytes(begin, count);
+    sum.add(bytes);
+    for (; next != out.end() && first < begin + count; first += stride) *next++ = length_at(bytes, first - begin);
+  }
+  require(sum.result() == lengths_checksum_, "the lengths of its sentences have another checksum");
+}
+
+LengthSource EncodedFile::lengths() const {
+  return {pairs_,
+          [this](int64_t first, int64_t stride, std::span<PairLength> out) { read_lengths(first, stride, out); }};
+}
+
+void EncodedFile::append_ids(std::string_view bytes, std::vector<int64_t>& ids) const {
+  const auto width = static_cast<size_t>(shape_.id_bytes());
+  for (size_t place = 0; place < bytes.size(); place += width) {
+    const auto id = static_cast<int64_t>(number_at(bytes, place, shape_.id_bytes()));
+    require(id < shape_.vocab, "it has a token that the vocabularies lack");
+    ids.push_back(id);
+  }
+}
+
+EncodedFile::Pair EncodedFile::pair(int64_t index) const {
+  const int64_t block = index / kBlockPairs, first = block * kBlockPairs;
+  const std::string lengths = lengths_bytes(first, std::min(kBlockPairs, pairs_ - first));
+  const auto id_bytes = static_cast<uint64_t>(shape_.id_bytes());
+  uint64_t before = 0, all = 0;  // bytes of the block's tokens: before this pair's, and all
+  PairLength own;
+  for (int64_t i = 0; i < std::min(kBlockPairs, pairs_ - first); ++i) {
+    const PairLength length = length_at(lengths, i);
+    if (first + i == index) before = all, own = length;
+    all += (uint64_t{length.source} + length.target) * id_bytes;
+  }
+  const uint64_t place = blocks_[static_cast<size_t>(2 * block)];
+  require(place <= file_.size() && all <= file_.size() - place && own.target > 0, "its numbers do not fit together");
+  std::string tokens(all, '\0');
+  file_.read(place, tokens.data(), tokens.size());
+  require(block_checksum(lengths, tokens) == blocks_[static_cast<size_t>(2 * block + 1)],
+          cat("the sentences from ", thousands(first + 1), " on have another checksum"));
+  const std::string_view bytes = std::string_view(tokens).substr(before);
+  Pair pair;
+  append_ids(bytes.substr(0, own.source * id_bytes), pair.source);
+  append_ids(bytes.substr(own.source * id_bytes, own.target * id_bytes), pair.target);
+  return pair;
+}
+
+PackedBatch EncodedFile::pack(const Batch& batch, int64_t target_eos) const {
+  PackedBatch packed;
+  packed.source_offsets = packed.target_offsets = {0};
+  for (const int64_t index : batch) {
+    const auto [source, target] = pair(index);
+    packed.source.insert(packed.source.end(), source.begin(), source.end());
+    packed.target_inputs.push_back(target_eos);
+    packed.target_inputs.insert(packed.target_inputs.end(), target.begin(), target.end() - 1);
+    packed.target_outputs.insert(packed.target_outputs.end(), target.begin(), target.end());
+    packed.source_offsets.push_back(std::ssize(packed.source));
+    packed.target_offsets.push_back(std::ssize(packed.target_outputs));
+  }
+  return packed;
+}
+
+}  // namespace fovea::data

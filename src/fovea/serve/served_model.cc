@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fovea/base/empty_line.h"
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/nn/checkpoint_choice.h"
@@ -50,12 +51,16 @@ ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_
         language::load_model(trained),
         language::CompletionEngine::Options{
             .layers = models::step_format(trained),
-            .limits = {.max_rows = options.mini_batch, .max_tokens = options.mini_batch_words}});
+            .limits = {.max_rows = options.mini_batch, .max_tokens = options.mini_batch_words},
+            .cache_precision = options.cache_precision});
     completion_->add({.prompt = {}, .max_units = 1});
     while (completion_->step()) continue;
     completion_->take();
     return;
   }
+  if (options.cache_precision != "model")
+    throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place_.folder,
+                    "', which translates; only language models have such caches; leave the option out"));
   const auto trained = trained_options<ModelOptions>(place_, options);
   translation_ = std::make_unique<translation::TranslationEngine>(
       translation::load_model(trained),
@@ -133,14 +138,14 @@ std::shared_ptr<ServedModel> Models::translator(const std::string& source, const
       }
       if (found.size() == 1 || (!found.empty() && !from.empty())) return found.front();
       if (found.size() > 1)
-        throw HttpError(
-            400, cat("several models translate into ", target, ": ", pairs_of(found), "; name the source language"));
+        throw HttpError(400, cat("several models translate into ", shown_text(target), ": ", pairs_of(found),
+                                 "; name the source language"));
     }
   }
   for (const auto& model : list)
     if (model->translates() && model->place().source.empty()) return model;
-  throw HttpError(400, cat("no model translates ", source.empty() ? "" : cat("from ", source, " "), "into ", target,
-                           "; there is ", pairs_of(list)));
+  throw HttpError(400, cat("no model translates ", source.empty() ? "" : cat("from ", shown_text(source), " "), "into ",
+                           shown_text(target), "; there is ", pairs_of(list)));
 }
 
 std::shared_ptr<ServedModel> Models::named(const std::string& name) const {
@@ -149,7 +154,7 @@ std::shared_ptr<ServedModel> Models::named(const std::string& name) const {
     if (model->place().name == name) return model;
     names.push_back(model->place().name);
   }
-  throw HttpError(404, cat("the model '", name, "' does not exist; there is ", join(names, ", ")), "model");
+  throw HttpError(404, cat("the model '", shown_text(name), "' does not exist; there is ", join(names, ", ")), "model");
 }
 
 }  // namespace fovea::serve

@@ -24,7 +24,9 @@ struct CompletionEngine::Parts {
   Parts(LoadedModel from, const Options& options)
       : loaded(std::move(from)),
         model(loaded.model, options.layers),
-        engine(model, options.limits, {unit_rules(loaded, true).last, stream_cut(loaded.config)}) {}
+        engine(
+            model, options.limits,
+            {unit_rules(loaded, true).last, stream_cut(loaded.config), cache_type(loaded, options.cache_precision)}) {}
 
   CompletionPart& part_of(Ticket ticket) {
     const auto place = std::ranges::find(parts, ticket, &CompletionPart::ticket);
@@ -110,13 +112,13 @@ Ticket CompletionEngine::add(CompletionRequest request) {
   }
   if (request.num_top && *request.num_top < 0)
     throw Error(cat("logprobs: got ", *request.num_top, "; expected at least 0"));
-  // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
-  Parts::Running running{text::UnitDecoder(units), StopTexts(std::move(request.stop))};
   const Ticket ticket = parts.next_ticket++;
   if (request.max_units == 0 && request.prompt.empty()) {
     parts.parts.push_back({.ticket = ticket, .end = CompletionEnd::kLength});
     return ticket;
   }
+  // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
+  Parts::Running running{text::UnitDecoder(units), StopTexts(std::move(request.stop))};
   for (const int64_t unit : request.prompt) running.decoder.push(unit);
   std::vector<int64_t> prompt = {units.begin()};
   prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());

@@ -53,8 +53,8 @@ void attend_narrow_rows(const NarrowStep& step, Executor& executor);
 // A part of a sequence's keys for the query heads of one head of keys.
 struct NarrowPart {
   int64_t row = 0, key_head = 0, begin = 0, count = 0;  // keys begin ... begin + count - 1 of the sequence
-  // Of each query head, num_heads / share of them: the greatest score, the sum of e^(score - greatest), and the sum of
-  // the values with these weights [round_up(D, 16)].
+  // Written for each query head that reads the key head: the greatest score, the sum of e^(score - greatest), and, 16
+  // floats from the beginning, the sum of the values with these weights [D rounded up to 16].
   float* results = nullptr;
 };
 constexpr int64_t narrow_result_floats(int64_t head_dim) { return (head_dim + 15) / 16 * 16 + 16; }

@@ -123,8 +123,8 @@ def cpu_builds(work):
         if probe.returncode == 0:
             yield f"{version.split('+')[0]}+cpu"
         else:
-            say(f"left out: pip has torch {version} as a build for GPUs alone, which is gigabytes; "
-                f"./fovea.sh wheel {version} takes it")
+            say(f"left out: pip has no torch {version} for CPUs here, and builds for GPUs are gigabytes; "
+                f"./fovea.sh wheel {version} takes one")
 
 
 def main():

@@ -1,4 +1,4 @@
-// What the exchanges of an update of several processes take, as JSON of process 0: seconds of a gather of 64 bytes of
+// Times the exchanges of an update of several processes, as JSON of process 0: seconds of a gather of 64 bytes of
 // each, and of sums of float32 values. Usage: mpirun -n 4 collective
 #include <algorithm>
 #include <chrono>

@@ -99,7 +99,7 @@ PairLength EncodedFile::length_at(std::string_view bytes, int64_t index) const {
           static_cast<uint32_t>(number_at(bytes, place + static_cast<size_t>(width), width))};
 }
 
-// Reads all lengths, to check them, and gives those that are asked for.
+// Reads all lengths, to check them, and gives the lengths of the pairs first, first + stride ...
 void EncodedFile::read_lengths(int64_t first, int64_t stride, std::span<PairLength> out) const {
   ChecksumStream sum;
   auto next = out.begin();

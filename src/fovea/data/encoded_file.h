@@ -23,7 +23,7 @@ namespace fovea::data {
 
 inline constexpr int64_t kBlockPairs = 64, kSegmentPairs = int64_t{1} << 20;
 
-// What decides how wide the numbers in the file are.
+// The limits that decide how wide the numbers in the file are.
 struct EncodedShape {
   int64_t vocab = 0;    // all ids are smaller
   int64_t longest = 0;  // no side has more tokens

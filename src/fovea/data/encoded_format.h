@@ -9,7 +9,7 @@ namespace fovea::data {
 // The last bytes of an encoded file. A change of the format, or of what encoding gives, changes the number.
 inline constexpr std::string_view kEncodedFormat = "fovea-text-0001\n";
 
-// Of a block: XXH3 of its tokens, with that of its lengths as the seed.
+// The checksum of a block: XXH3 of its tokens, with the XXH3 of its lengths as the seed.
 inline uint64_t block_checksum(std::string_view lengths, std::string_view tokens) {
   return XXH3_64bits_withSeed(tokens.data(), tokens.size(), XXH3_64bits(lengths.data(), lengths.size()));
 }

@@ -12,7 +12,7 @@ struct PairLength {
   uint32_t source = 0, target = 0;
 };
 
-// Where the lengths of pairs come from: `read` fills `out` with those of the pairs first, first + stride ...
+// A source of the lengths of pairs: `read` fills `out` with those of the pairs first, first + stride ...
 struct LengthSource {
   int64_t size = 0;  // pairs
   std::function<void(int64_t first, int64_t stride, std::span<PairLength> out)> read = nullptr;
@@ -63,8 +63,7 @@ class EpochBatches {
   std::vector<int64_t> section_order_;
   std::vector<int64_t> first_batch_;  // of the sections in their order; [sections + 1]
   std::vector<int64_t> sentences_;
-  // Of the section that is laid out.
-  int64_t section_ = -1;
+  int64_t section_ = -1;         // the one that is laid out in the two members below
   std::vector<uint32_t> order_;  // pair section + sections x order_[i]
   std::vector<Range> ranges_;    // batches
 };

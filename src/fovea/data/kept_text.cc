@@ -32,7 +32,7 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
-// The same for the same files with the same content, as far as sizes and times of change say.
+// Sizes and times of change: equal texts for files that have not changed.
 std::string state_of(const KeptText& text) {
   std::string state;
   for (const std::string& path : text.paths) {

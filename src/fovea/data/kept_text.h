@@ -21,7 +21,7 @@ struct KeptText {
 };
 
 // Opens the encoded file of the text. If there is none, or the text has changed since, or the file is damaged, `encode`
-// makes it anew: by one process, while others that ask for the same file wait. Logs the report of `encode`.
+// makes it: by one process, while others that ask for the same file wait. Logs the report of `encode`.
 std::unique_ptr<PairSource> keep_text(const KeptText& text, const std::function<TextReport(PairSink&)>& encode);
 
 // The bytes of text in these files, as far as their sizes say: a compressed file counts four times. 0 if one of them is

@@ -33,7 +33,7 @@ void configure_log(const C& config, const std::vector<std::vector<std::string>>&
     if (!config.log.empty() && is_file && is_same_file_to_write(config.log, config.output))
       throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
   }
-  // Of several processes, the first one logs; the others tell of errors alone.
+  // If there are several processes, the first one logs; the others tell of errors alone.
   const bool is_first = launched_rank() == 0;
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
                   .level = is_first ? level_of(config) : log::Level::kError,

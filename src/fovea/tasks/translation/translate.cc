@@ -68,7 +68,7 @@ std::vector<std::string> translated(Translator& translator, const DecodeConfig& 
   });
 }
 
-// Of all processes of a team.
+// The sums of the counts of all processes of a team.
 TranslationCounts total(Collective& team, const TranslationCounts& own) {
   TranslationCounts sum;
   for (const std::string& bytes : team.gather({reinterpret_cast<const char*>(&own), sizeof own})) {

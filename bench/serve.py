@@ -1,105 +1,128 @@
 #!/usr/bin/env python3
-"""Measures `fovea serve` against `fovea translate`: serve.py --fovea PROGRAM --model DIR --input TEXT.
+"""Measures `fovea serve`: serve.py --fovea PROGRAM --model DIR --input TEXT.
 
-Prints the throughput with several clients as a share of that of `translate` on the same lines (alternating, medians), the
-latency of a sentence alone, and with --overload what becomes of requests at several times the capacity, beside clients
-that are slow, silent, or leave."""
+Prints a table: the throughput with several clients beside that of `translate` on the same lines (alternating, medians),
+the processor's time for a sentence on both sides, the latency of a sentence alone and at half of that throughput, and the
+memory after many short requests. With --ctranslate2 DIR, CTranslate2 behind the simplest server answers the same lines.
+With --overload, what becomes of requests at several times the capacity, beside clients that are slow, silent, or leave."""
 import argparse
 import collections
 import concurrent.futures
 import http.client
 import json
+import pathlib
 import random
-import signal
+import resource
 import socket
 import statistics
 import subprocess
+import sys
 import threading
 import time
-import urllib.parse
+
+from serve_client import Load, Server, post
 
 
-class Server:
-    def __init__(self, program, options):
-        self.process = subprocess.Popen([program, "serve", "--port", "0", "--quiet", *options], stdout=subprocess.PIPE, text=True)
-        address = urllib.parse.urlsplit(self.process.stdout.readline().strip())
-        if address.port is None:
-            raise SystemExit(f"serve.py: {program} did not start; see its message above")
-        self.port = address.port
-        while self.ask("GET", "/ready")[0] != 200:
-            time.sleep(0.05)
+def show(name, *values):
+    print(f"| {name} | {' | '.join(map(str, values))} |", flush=True)
 
-    def connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
-    def ask(self, method, path, body=None, connection=None):
-        used = connection or self.connection()
-        used.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
-        response = used.getresponse()
-        answer = response.read()
-        if connection is None:
-            used.close()
-        return response.status, answer
-
-    def resident(self):
-        with open(f"/proc/{self.process.pid}/statm") as file:
-            return int(file.read().split()[1]) * 4096 / (1 << 20)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(120)
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def translate_file(arguments, lines):
-    """Seconds for all lines, and the translations; without the time to load the model."""
+    """Seconds and the processor's seconds for all lines, without those to load the model, and the translations."""
     command = [arguments.fovea, "translate", "--model", arguments.model, "--quiet", *arguments.options]
 
     def run(text):
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), children_seconds()
         found = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
-        return time.perf_counter() - began, found.splitlines()
+        return time.perf_counter() - began, children_seconds() - spent, found.splitlines()
 
-    empty, _ = run("")
-    seconds, found = run("".join(f"{line}\n" for line in lines))
-    return seconds - empty, found
+    empty, empty_spent, _ = run("")
+    seconds, spent, found = run("".join(f"{line}\n" for line in lines))
+    return seconds - empty, spent - empty_spent, found
 
 
-def serve_lines(server, lines, clients):
-    """Seconds for all lines, one request each, and the translations."""
-    local = threading.local()
-
-    def one(line):
-        if not hasattr(local, "connection"):
-            local.connection = server.connection()
-        return json.loads(server.ask("POST", "/translate", {"text": line}, local.connection)[1])["translations"][0]["text"]
-
-    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
-        began = time.perf_counter()
-        found = list(pool.map(one, lines))
-        return time.perf_counter() - began, found
+def texts_of(load):
+    return [json.loads(answer)["translations"][0]["text"] for answer in load.answers]
 
 
 def show_throughput(arguments, server, lines):
-    shares = []
+    """Returns the sentences a second of the server."""
+    requests = [post({"text": line}) for line in lines]
+    Load(server.port, requests[:64], arguments.clients)
+    found = collections.defaultdict(list)
     for _ in range(arguments.rounds):
-        alone, expected = translate_file(arguments, lines)
-        served, found = serve_lines(server, lines, arguments.clients)
-        if found != expected:
+        seconds, spent, expected = translate_file(arguments, lines)
+        before = server.processor_seconds()
+        load = Load(server.port, requests, arguments.clients)
+        if texts_of(load) != expected:
             raise SystemExit("serve.py: the server's translations are not those of translate")
-        shares.append(alone / served)
-        print(f"translate {len(lines) / alone:.0f} sentences/s, serve {len(lines) / served:.0f}, share {shares[-1]:.2f}", flush=True)
-    print(f"throughput with {arguments.clients} clients: {statistics.median(shares):.2f} of translate's")
+        found["translate"].append(len(lines) / seconds)
+        found["serve"].append(len(lines) / load.seconds)
+        found["share"].append(seconds / load.seconds)
+        found["translate ms"].append(1000 * spent / len(lines))
+        found["serve ms"].append(1000 * (server.processor_seconds() - before) / len(lines))
+        found["clients ms"].append(1000 * load.own_seconds / len(lines))
+    middle = {name: statistics.median(values) for name, values in found.items()}
+    show(f"sentences a second, {arguments.clients} clients", f"{middle['serve']:.0f}",
+         f"translate {middle['translate']:.0f}; share {middle['share']:.2f}")
+    show("processor's time for a sentence, ms", f"{middle['serve ms']:.2f}",
+         f"translate {middle['translate ms']:.2f}; clients {middle['clients ms']:.2f}")
+    return middle["serve"]
 
 
-def show_latency(server, lines):
-    connection = server.connection()
-    seconds = []
-    for line in lines[:200]:
-        began = time.perf_counter()
-        server.ask("POST", "/translate", {"text": line}, connection)
-        seconds.append(time.perf_counter() - began)
-    seconds.sort()
-    print(f"a sentence alone: p50 {1000 * seconds[len(seconds) // 2]:.1f} ms, p99 {1000 * seconds[int(0.99 * len(seconds))]:.1f} ms")
+def latency(load):
+    return f"p50 {1000 * load.quantile(0.5):.1f}, p99 {1000 * load.quantile(0.99):.1f}"
+
+
+def show_latency(server, lines, rate):
+    show("a sentence alone, ms", latency(Load(server.port, [post({"text": line}) for line in lines[:200]], 1)), "")
+    draw, moment, arrivals = random.Random(1), 0.0, []
+    chosen = [draw.choice(lines) for _ in range(max(300, int(rate * 5)))]
+    for _ in chosen:
+        moment += draw.expovariate(rate / 2)
+        arrivals.append(moment)
+    load = Load(server.port, [post({"text": line}) for line in chosen], 1, arrivals)
+    show("at half of that throughput, ms", latency(load), f"{rate / 2:.0f} requests a second, at random times")
+
+
+def show_memory(arguments, server):
+    if not arguments.short_requests:
+        return
+    before, request = server.resident(), post({"text": "OK"})
+    values = []
+    for _ in range(5):
+        load = Load(server.port, [request] * (arguments.short_requests // 5), arguments.clients)
+        values.append(f"{server.resident():.0f}")
+    show(f"resident memory after {arguments.short_requests} short requests, MB", values[-1],
+         f"{before:.0f} before; each fifth {', '.join(values)}; {len(load.answers) / load.seconds:.0f} a second")
+
+
+def show_peer(arguments, lines, expected):
+    """Sends the same lines to CTranslate2, which gets pieces: splitting them is not in its time."""
+    pieces = subprocess.run([arguments.fovea, "embed", "--model", arguments.model, "--pieces", "--quiet"], capture_output=True, text=True,
+                            input="".join(f"{line}\n" for line in lines), check=True).stdout.splitlines()
+    requests = [post({"pieces": line.split()[:-1]}) for line in pieces]
+    server = Server([sys.executable, pathlib.Path(__file__).with_name("serve_ctranslate2.py"), arguments.ctranslate2, arguments.threads, 5])
+    Load(server.port, requests[:64], arguments.clients)
+    loads = []
+    for _ in range(arguments.rounds):
+        before = server.processor_seconds()
+        loads.append(Load(server.port, requests, arguments.clients))
+        loads[-1].spent = server.processor_seconds() - before
+    said = ["".join(json.loads(answer)["pieces"]).replace("\u2581", " ").strip() for answer in loads[-1].answers]
+    same = sum(a == b for a, b in zip(said, expected)) / len(lines)
+    alone = Load(server.port, requests[:200], 1)
+    show("CTranslate2: sentences a second", f"{statistics.median(len(lines) / load.seconds for load in loads):.0f}",
+         f"{100 * same:.1f}% of the translations are the same")
+    show("CTranslate2: processor's time for a sentence, ms", f"{statistics.median(1000 * load.spent / len(lines) for load in loads):.2f}", "")
+    show("CTranslate2: a sentence alone, ms", latency(alone), f"{server.resident():.0f} MB")
+    server.process.terminate()
+    server.process.wait()
 
 
 def bad_client(port, until):
@@ -116,7 +139,7 @@ def bad_client(port, until):
 
 
 def show_overload(arguments, server, lines):
-    expected = dict(zip(lines, translate_file(arguments, lines)[1]))
+    expected = dict(zip(lines, translate_file(arguments, lines)[2]))
     codes, wrong = collections.Counter(), 0
     before, until = server.resident(), time.monotonic() + arguments.overload
     bad = [threading.Thread(target=bad_client, args=(server.port, until)) for _ in range(20)]
@@ -144,7 +167,8 @@ def show_overload(arguments, server, lines):
         list(pool.map(client, range(64)))
     for thread in bad:
         thread.join()
-    print(f"overload: {dict(codes)}, {wrong} wrong answers, resident {before:.0f} MB before and {server.resident():.0f} MB after")
+    show(f"overload of {arguments.overload:.0f} s, answers by code", dict(codes), f"{wrong} wrong")
+    show("resident memory, MB", f"{server.resident():.0f}", f"{before:.0f} before")
 
 
 def main():
@@ -155,20 +179,28 @@ def main():
     parser.add_argument("--lines", type=int, default=500)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--overload", type=float, default=0, help="seconds of overload (0: none)")
+    parser.add_argument("--threads", type=int, default=2, help="of CTranslate2")
+    parser.add_argument("--short-requests", type=int, default=100_000, help="0: none")
+    parser.add_argument("--ctranslate2", help="the same model, written by fovea convert --to ctranslate2")
+    parser.add_argument("--overload", type=float, default=0, help="seconds of overload, and nothing else (0: none)")
     parser.add_argument("options", nargs="*", help="options for both programs, behind --")
     arguments = parser.parse_args()
     with open(arguments.input) as file:
         lines = [line.rstrip("\n") for line in file][:arguments.lines]
     queue = ["--queue-tokens", "5000"] if arguments.overload else []
-    server = Server(arguments.fovea, ["--model", arguments.model, *arguments.options, *queue])
+    server = Server([arguments.fovea, "serve", "--port", "0", "--quiet", "--model", arguments.model, *arguments.options, *queue])
+    show("measured", "fovea serve", "beside it")
+    show("---", "---", "---")
     if arguments.overload:
         show_overload(arguments, server, lines)
     else:
-        show_throughput(arguments, server, lines)
-        show_latency(server, lines)
-    print(f"resident: {server.resident():.0f} MB; exit {server.stop()}")
+        show_latency(server, lines, show_throughput(arguments, server, lines))
+        show_memory(arguments, server)
+    exit_status = server.stop()
+    if arguments.ctranslate2 and not arguments.overload:
+        show_peer(arguments, lines, translate_file(arguments, lines)[2])
+    return exit_status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

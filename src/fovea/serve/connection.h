@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void take_body(Failure failure);
   void fail_to_read(Failure failure);
   bool skip_line_end();
-  // What is wrong with the way in which the head says that its body ends; "" if nothing is.
+  // Says what is wrong with the way in which the head tells the end of its body; "" if nothing is.
   std::string wrong_framing() const;
   bool take_room(size_t bytes);
   void give_room_back();

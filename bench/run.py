@@ -229,9 +229,10 @@ def translators_part(peer):
         import translators
 
         if why := translators.missing(peer):
-            raise ValueError(why)
+            report.add(f"### {peer}: not measured\n\n{why}\n")
+            return
         rows = translators.rows(peer, work_folder(given), given.threads, given.quick)
-        report.table(peer, f"Translating with the same weights as {peer}, batches of {translators.BATCH} sentences", rows)
+        report.table(peer, f"Translating with the same weights as {peer}, batches of {translators.BATCH['tiny']} and {translators.BATCH['base']} sentences", rows)
     return part
 
 

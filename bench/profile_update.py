@@ -1,4 +1,4 @@
-"""Where the processor's time goes in an update of a language model, by bin/update_profile with one thread."""
+"""Shows where the time of the processor goes in an update of a language model, by bin/update_profile with one thread."""
 import json
 import subprocess
 

@@ -1,7 +1,7 @@
-// Where the processor's time goes in one update of a language model of bytes (4 layers of 256, 4 heads, feed-forward
-// blocks of 1,024, 16,384 bytes), on made-up text with one thread: JSON of milliseconds and minor page faults of each
-// kind of work, means of the updates behind the first two.
-// Usage: update_profile [float32|bfloat16] [tokens of a segment] [attention] [updates] [activation]
+// Shows where the processor's time goes in one update of a language model of bytes (4 layers of 256, 4 heads,
+// feed-forward blocks of 1,024, 16,384 bytes), on made-up text with one thread: JSON of milliseconds and minor page
+// faults of each kind of work, means of the updates behind the first two. Usage: update_profile [float32|bfloat16]
+// [tokens of a segment] [attention] [updates] [activation]
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <sys/resource.h>

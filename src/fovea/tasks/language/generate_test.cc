@@ -30,7 +30,7 @@ TEST(GenerateText, NarrowCachesNeedALayerThatKeepsThem) {
   config.dim_vocabs = {257};
   const auto loaded = [&](const std::string& attention) {
     config.attention = attention;
-    return LoadedModel{nn::Model(config, 1), config, text::Units::load({"bytes"})};
+    return LoadedModel{nn::Model(config, 1), config, text::Units::load("bytes")};
   };
   LoadedModel full = loaded("full");
   EXPECT_EQ(cache_type(full, "model"), nn::CacheType::kModel);

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +19,7 @@
 #include "fovea/ops/index_topk.h"
 #include "fovea/ops/optimizers.h"
 #include "fovea/ops/rotary.h"
+#include "fovea/ops/ssru.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/test_private_device.h"
 
@@ -80,6 +85,23 @@ void expect_same_on_device(const Function& f, const Tensors& inputs, double tole
   }
 }
 
+// With FOVEA_DEVICE_TABLE=FILE, adds a line to it: one of our operators, a tab, and those of PyTorch that ran on the
+// device for it since the last line, forward and backward.
+void tell_operators(const std::string& name) {
+  std::set<std::string> names;
+  {
+    const std::lock_guard lock(test_device::ran().mutex);
+    names.swap(test_device::ran().names);
+  }
+  EXPECT_FALSE(names.empty()) << name << " ran nothing on the device";
+  const char* file = std::getenv("FOVEA_DEVICE_TABLE");
+  if (file == nullptr) return;
+  std::ofstream out(file, std::ios::app);
+  out << name << '\t';
+  for (const std::string& own : names) out << ' ' << own.substr(own.rfind(':') + 1);
+  out << '\n';
+}
+
 constexpr double kDoubleTolerance = 1e-12;  // sums of some dozen products in another order
 
 Tensors with_gradients(Tensors all) {
@@ -115,6 +137,7 @@ TEST(Device, ComputesEveryMechanism) {
       const Tensors x = with_gradients({normal({2, 4, 33, 8}), normal({2, 4, 33, 8}), normal({2, 4, 33, 8})});
       expect_same_on_device(attention_of(spec, options), x, kDoubleTolerance);
     }
+    tell_operators(spec);
   }
 }
 
@@ -271,6 +294,37 @@ TEST(Device, ComputesTheStepOperators) {
       {"gated",
        [](const Tensors& t) { return Tensors{gated(t[0], Activation::kSilu, {.rate = 0.2, .seed = 3})}; },
        {x({5, 8})}},
+      {"layer_norm",
+       [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], t[2])}; },
+       {x({5, 8}), x({8}), x({8})}},
+      {"rms_norm", [](const Tensors& t) { return Tensors{rms_norm(t[0], t[1])}; }, {x({5, 8}), x({8})}},
+      {"rotary_heads",
+       [=](const Tensors& t) {
+         const RotaryHeads turned = rotary_heads(t[0] * 1, 4, places);
+         return Tensors{turned.q, turned.k, turned.v};
+       },
+       {x({5, 8, 6})},
+       Waits::kSome},
+      {"ssru",
+       [](const Tensors& t) {
+         return Tensors{ssru(t[0], at::tensor(std::vector<int64_t>{0, 2, 2, 5}))};
+       },
+       {x({5, 16})},
+       Waits::kSome},
+      {"ssru_step",
+       [](const Tensors& t) {
+         at::Tensor states = t[1].detach().clone();
+         return Tensors{ssru_step(t[0].detach(), states), states};
+       },
+       {x({5, 16}), x({5, 8})}},
+      {"l2_norms",
+       [](const Tensors& t) {
+         std::vector<double> norms = l2_norms(t);
+         norms.push_back(l2_norm(t[0]));
+         return Tensors{at::tensor(norms).to(t[0].device())};
+       },
+       {x({5, 8}), x({3})},
+       Waits::kSome},
       {"rotary", [=](const Tensors& t) { return Tensors{rotary(t[0], places)}; }, {x({5, 2, 8})}, Waits::kSome},
       // Tokens and targets lie on the CPU, and each call copies them.
       {"embed",
@@ -297,7 +351,9 @@ TEST(Device, ComputesTheStepOperators) {
   };
   for (const auto& [name, f, inputs, waits] : all) {
     SCOPED_TRACE(name);
+    test_device::ran().names.clear();
     expect_same_on_device(f, with_gradients(inputs), kFloatTolerance, waits);
+    tell_operators(name);
   }
 }
 

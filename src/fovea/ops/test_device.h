@@ -17,6 +17,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,16 @@ class NoWaits {
     return alive;
   }
 };
+
+// The names of the operators that ran on the device, for tables of them.
+struct Ran {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+inline Ran& ran() {
+  static Ran names;
+  return names;
+}
 
 // How often the host waited, by the name of the operator.
 struct WaitCounts {
@@ -140,6 +151,8 @@ class FallbackCall {
                                                     "aten::is_nonzero", "aten::_unique2",      "aten::unique_dim",
                                                     "aten::bincount",   "aten::item"};
     if (std::ranges::find(kWaiting, name_) != std::end(kWaiting)) note_wait(name_);
+    const std::lock_guard lock(ran().mutex);
+    ran().names.insert(name_);
   }
   void run(torch::jit::Stack* stack) {
     const size_t count = op_.schema().arguments().size();

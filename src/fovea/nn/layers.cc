@@ -44,9 +44,9 @@ FeedForward::FeedForward(const Shape& shape, const InitScope& scope)
 
 at::Tensor FeedForward::operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const {
   if (gated_) return (*out_)(ops::gated((*in_)(x), activation_, dropout));
-  at::Tensor inner = (*in_)(x, activation_);
-  if (dropout.rate > 0) inner = ops::dropout(inner, dropout);
-  return (*out_)(inner);
+  // The product itself applies ReLU.
+  if (activation_ == ops::Activation::kRelu) return (*out_)(ops::dropout((*in_)(x, activation_), dropout));
+  return (*out_)(ops::activated((*in_)(x), activation_, dropout));
 }
 
 ResidualStream::State ResidualStream::begin(const at::Tensor& embedded, const NormChain& chain) {

@@ -7,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/byte_pairs.h"
 #include "fovea/text/byte_pairs_json.h"
+#include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/unit_decoder.h"
 #include "fovea/text/unit_split.h"
 #include "fovea/text/utf8.h"
@@ -177,7 +178,10 @@ size_t Units::cut_at_blank(std::string_view text, size_t most) const {
   constexpr std::string_view kNoWord = " \r\n";
   for (size_t blank = text.rfind(' ', most); blank != std::string_view::npos && blank > 0;
        blank = text.rfind(' ', blank - 1)) {
-    if (blank + 1 < text.size() && kNoWord.find(text[blank + 1]) == std::string_view::npos) return blank;
+    if (blank + 1 == text.size() || kNoWord.find(text[blank + 1]) != std::string_view::npos) continue;
+    const bool is_alone = text[blank - 1] != ' ' && !text.substr(0, blank).ends_with(kBlankSign) &&
+                          !text.substr(blank + 1).starts_with(kBlankSign);
+    if (is_alone || !vocab()->has_blank_runs()) return blank;
   }
   return 0;
 }

@@ -123,6 +123,34 @@ TEST_F(UnitsTest, PiecesGiveTheTextBack) {
   }
 }
 
+// A SentencePiece model of a folder encodes a text whole: a line end is a byte, and </s> only ends the text.
+TEST_F(UnitsTest, ASentencePieceModelOfAFolderKeepsLineEnds) {
+  const Units lines = trained("bpe", true);
+  const Units units = Units::from_files(
+      {{"tokenizer.model", lines.contents()},
+       {"tokenizer_config.json", R"({"eos_token": "</s>", "bos_token": "<unk>", "add_bos_token": true})"}},
+      "folder");
+  EXPECT_TRUE(units.is_of_folder());
+  EXPECT_FALSE(units.has_lines());
+  EXPECT_EQ(units.begin(), lines.vocab()->unk());
+  for (const std::string text : {"", "baba abab\nab  ba\r\n", "\n\nab\u00e4 ba ab\nba aba\n ab"}) {
+    const std::vector<int32_t> whole = ids_of(units, text);
+    EXPECT_EQ(units.decode(wide(whole)), text);
+    EXPECT_THAT(whole, testing::Not(testing::Contains(static_cast<int32_t>(units.eos()))));
+    for (size_t most = 1; most <= text.size(); ++most) {
+      const size_t cut = units.cut(text, most);
+      if (cut == 0) continue;
+      std::vector<int32_t> both = ids_of(units, text.substr(0, cut));
+      units.encode(std::string_view(text).substr(cut), both, Units::Begin::kInside);
+      EXPECT_EQ(both, whole) << "'" << text << "' cut at " << cut;
+    }
+  }
+  EXPECT_THAT(message_of([&] {
+                Units::from_files({{"tokenizer.model", lines.contents()}}, "folder");
+              }),
+              HasSubstr("expected units.spm or units.txt"));
+}
+
 TEST_F(UnitsTest, DecodingAsItGoesGivesTheWholeText) {
   const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
                                   trained("char")};

@@ -84,13 +84,17 @@ struct Vocab::Model {
   std::string bytes, unk_surface;
   ModelSpec spec;
   std::optional<UnitTable> table;  // of a model that write_counted_model() may have written
-  bool has_blanks_inside = false;  // pieces with a blank that is not their first character
+  bool has_blanks_inside = false;  // pieces with a blank behind another character
+  bool has_blank_runs = false;     // pieces that begin with several blanks
   bool has_units() const { return spec.type == VocabType::kWord || spec.type == VocabType::kChar; }
   void read_pieces() {
     if (spec.is_counted) table.emplace(spec.type);
     for (int id = 0; id < processor.GetPieceSize(); ++id) {
       const std::string& piece = processor.IdToPiece(id);
-      has_blanks_inside |= piece.find(kBlankSign, 1) != std::string::npos;
+      size_t word = 0;
+      while (piece.compare(word, kBlankSign.size(), kBlankSign) == 0) word += kBlankSign.size();
+      has_blank_runs |= word > kBlankSign.size();
+      has_blanks_inside |= piece.find(kBlankSign, word) != std::string::npos;
       if (table) table->add(piece, id);
     }
   }
@@ -285,8 +289,11 @@ LeadingBlanks Vocab::leading_blanks() const {
 
 bool Vocab::splits_at_blanks() const {
   const ModelSpec& spec = model_->spec;
-  return spec.add_dummy_prefix && !model_->has_blanks_inside;
+  // Rules of normalisation may make a run of blanks of other white space, which a cut does not look for.
+  return spec.add_dummy_prefix && !model_->has_blanks_inside && !(model_->has_blank_runs && spec.has_charsmap);
 }
+
+bool Vocab::has_blank_runs() const { return model_->has_blank_runs; }
 
 bool Vocab::splits_anywhere() const {
   const ModelSpec& spec = model_->spec;

@@ -69,9 +69,11 @@ class Vocab {
   bool is_byte(int64_t id) const;
   LeadingBlanks leading_blanks() const;
   // Whether a line that is cut at a blank between two words, or anywhere between characters, has the pieces of its two
-  // parts. The blank itself belongs to neither part: encoding puts one before each line.
+  // parts. The blank itself belongs to neither part: encoding puts one before each line. With has_blank_runs(), pieces
+  // may begin with several blanks, so that the blank must stand alone.
   bool splits_at_blanks() const;
   bool splits_anywhere() const;
+  bool has_blank_runs() const;
   const std::string& bytes() const;  // the serialised model, as the file has it
 
  private:

@@ -28,9 +28,8 @@ def several(count, *arguments):
     return [MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(count), PROGRAM, *map(str, arguments)]
 
 
-def together(count, *arguments, stdin=""):
-    return subprocess.run(several(count, *arguments), input=stdin, capture_output=True, text=True, env=ENVIRONMENT,
-                          timeout=300)
+def together(count, *arguments):
+    return subprocess.run(several(count, *arguments), capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
 
 
 def weights(model):
@@ -55,10 +54,12 @@ class Launched(Refusals):
         environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "2"}
         result = run("filter", "--model", "x", env=environment)
         self.assertEqual((result.returncode, result.stderr), (2, ""))
-        # What cannot be shared of a command that can.
+        # A command that can be shared refuses the options that cannot.
         environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "0"}
         self.refused("translate", "--model", PLACE.model(), "--documents", says="--documents: this process is one of 4", code=2,
                      env=environment)
+        self.refused("translate", "--model", PLACE.model(), says="fovea translate without --input FILE: this process is one of 4",
+                     code=2, env=environment)
         self.refused("score", "--model", PLACE.model(), "--train-sets", "-", PLACE.sides["test"][1],
                      says="score --train-sets -: this process is one of 4", code=2, env=environment)
 
@@ -129,9 +130,11 @@ class Team(unittest.TestCase):
         model = PLACE.model()
         lines = PLACE.sides["test"][0].read_text() + "\n" + PLACE.sides["valid"][0].read_text()
         for options in ([], ["--n-best", "--beam-size", 2], ["--scores", "--maxi-batch", 1, "--mini-batch", 7]):
-            expected = checked("translate", "--model", model, *options, stdin=lines)
+            text = F / "lines"
+            text.write_text(lines)
+            expected = checked("translate", "--model", model, *options, "--input", text)
             for count in (2, 3):
-                result = together(count, "translate", "--model", model, *options, stdin=lines)
+                result = together(count, "translate", "--model", model, *options, "--input", text)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout, expected.stdout)
                 said = [re.search(r"translated .* target tokens", log)[0] for log in (expected.stderr, result.stderr)]
@@ -143,7 +146,8 @@ class Team(unittest.TestCase):
             self.assertEqual(result.stdout, checked(*command).stdout)
 
     def test_translate_of_nothing_and_of_a_missing_file(self):
-        result = together(2, "translate", "--model", PLACE.model())
+        (F / "empty").write_text("")
+        result = together(2, "translate", "--model", PLACE.model(), "--input", F / "empty")
         self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
         result = together(2, "translate", "--model", PLACE.model(), "--input", F / "none")
         self.assertNotEqual(result.returncode, 0)

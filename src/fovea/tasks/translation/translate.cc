@@ -113,6 +113,8 @@ int64_t run_translate(const DecodeConfig& given) {
     require_one_process("fovea translate --documents");
     return translate_documents(given);
   }
+  // Open MPI 5 does not tell the processes where their standard input ends.
+  if (given.input == "-") require_one_process("fovea translate without --input FILE");
   require_other_file("--output", given.output, {given.input});
   Collective& team = launched();
   DecodeConfig config = given;

@@ -47,6 +47,7 @@ constexpr std::array kLoaders = {
     Loader{'T', load_tokenizer_json},
     Loader{'B', load_baseline},
     Loader{'C', load_corrections},
+    Loader{'E', load_encoded},
     Loader{'D', load_decoder_config},
     Loader{'G', load_terms},
     Loader{'V', load_csv},

@@ -84,6 +84,9 @@ void load_baseline(std::string_view bytes);
 // A run's train.yml, as another version may have written it.
 void load_train_options(std::string_view bytes);
 
+// The encoded text of a training.
+void load_encoded(std::string_view bytes);
+
 // A line of links; the first byte chooses how it is read.
 void load_gold(std::string_view bytes);
 

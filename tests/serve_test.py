@@ -8,7 +8,7 @@ import urllib.parse
 
 from browser import Browser, find_browser
 from fovea_program import Refusals, Workplace, checked
-from served_program import Served
+from served_program import Served, language_model
 
 try:
     import deepl
@@ -36,16 +36,6 @@ def needs(module, name):
     return unittest.skipIf(module is None, f"needs the Python package {name}; see python/requirements-test.txt")
 
 
-def language_model():
-    path = PLACE.folder / "language"
-    if not path.exists():
-        checked("train", "--task", "language", "--model", path, "--train-sets", PLACE.sides["train"][1], "--vocabs", "bytes",
-                "--segment-length", 32, "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2,
-                "--transformer-dim-ffn", 32, "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1,
-                "--after-batches", 12, "--quiet")
-    return path
-
-
 def translated(lines, *options):
     return checked("translate", "--model", PLACE.model(), *SHORT, *options, stdin="".join(f"{line}\n" for line in lines)
                    ).stdout.splitlines()
@@ -56,7 +46,7 @@ class OneServer(Refusals):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Served("--model", f"en-de={PLACE.model()}", f"lm={language_model()}", "--max-length-factor", 1, "--quiet",
+        cls.server = Served("--model", f"en-de={PLACE.model()}", f"lm={language_model(PLACE)}", "--max-length-factor", 1, "--quiet",
                             "--max-body", 1 << 20)
 
     @classmethod
@@ -314,7 +304,7 @@ class OpenAi(OneServer):
         client = openai.OpenAI(base_url=f"{self.server.url}/v1", api_key="key", max_retries=0)
         self.assertEqual([model.id for model in client.models.list()], ["en-de", "lm"])
         prompt, options = "un", ["--max-length", 40, "--seed", 7, "--temperature", 0.8]
-        expected = checked("generate", "--model", language_model(), "--prompt", prompt, *options, "--cpu-threads", 1, "--quiet"
+        expected = checked("generate", "--model", language_model(PLACE), "--prompt", prompt, *options, "--cpu-threads", 1, "--quiet"
                            ).stdout[:-1]
         asked = dict(model="lm", prompt=prompt, max_tokens=40, seed=7, temperature=0.8)
         found = client.completions.create(**asked, echo=True)
@@ -355,7 +345,7 @@ class OpenAi(OneServer):
         path = PLACE.folder / "prompt.txt"
         path.write_text(prompt)
         scores = [float(line.split("\t")[-1]) for line in
-                  checked("score", "--model", language_model(), "--train-sets", path, "--level", "unit", "--context",
+                  checked("score", "--model", language_model(PLACE), "--train-sets", path, "--level", "unit", "--context",
                           len(prompt.encode()), "--quiet").stdout.splitlines()]
         client = openai.OpenAI(base_url=f"{self.server.url}/v1", api_key="key", max_retries=0)
         asked = dict(model="lm", prompt=prompt, echo=True, logprobs=2, seed=5)

@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.parse
 
-from fovea_program import PROGRAM
+from fovea_program import PROGRAM, checked
 
 PATIENCE = 60  # seconds
 
@@ -93,3 +93,14 @@ class Served:
             if time.monotonic() > until:
                 raise AssertionError(f"never: {what}")
             time.sleep(0.02)
+
+
+def language_model(place):
+    """A small model of bytes, trained once in the workplace."""
+    path = place.folder / "language"
+    if not path.exists():
+        checked("train", "--task", "language", "--model", path, "--train-sets", place.sides["train"][1], "--vocabs", "bytes",
+                "--segment-length", 32, "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2,
+                "--transformer-dim-ffn", 32, "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1,
+                "--after-batches", 12, "--quiet")
+    return path

@@ -41,7 +41,6 @@ class Linear : public torch::nn::Module {
   std::optional<ops::PackedLayer> int8_;
 };
 
-
 // The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight
 // alone.
 class BlockNorm : public torch::nn::Module {

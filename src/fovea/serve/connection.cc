@@ -14,7 +14,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/serve/form.h"
+#include "fovea/serve/request_head.h"
 
 namespace fovea::serve {
 
@@ -127,21 +127,6 @@ void Connection::begin_request(Request head) {
   began_ = std::chrono::steady_clock::now();
 }
 
-Request Connection::head_of(const Parser& parser) {
-  const auto& message = parser.get();
-  Request head;
-  head.method = std::string(message.method_string());
-  std::string target(message.target());
-  // Proxies may be asked for a whole address: http://host/path.
-  if (const size_t host = target.find("://"); !target.starts_with('/') && host != std::string::npos)
-    target.erase(0, std::min(target.find('/', host + 3), target.size()));
-  const size_t mark = target.find('?');
-  head.path = percent_decoded(target.substr(0, mark)).value_or("");
-  if (mark != std::string::npos) head.query = target.substr(mark + 1);
-  for (const auto& field : message) head.headers.emplace_back(field.name_string(), field.value());
-  return head;
-}
-
 // Some clients send an empty line behind a body, which would begin the next request.
 bool Connection::skip_line_end() {
   const auto bytes = buffer_.data();
@@ -151,22 +136,12 @@ bool Connection::skip_line_end() {
   return true;
 }
 
-// A proxy before this server may see another end of the body than the parser, which knows chunks and nothing else.
-std::string Connection::wrong_framing() const {
-  const auto& message = parser_->get();
-  const auto [begin, end] = message.equal_range(http::field::transfer_encoding);
-  if (begin == end) return {};
-  const std::string coding(begin->value());
-  if (std::next(begin) == end && lower(coding) == "chunked" && message.version() >= 11) return {};
-  return cat("Transfer-Encoding: got '", one_line(coding), "'; expected chunked, in HTTP/1.1, or a Content-Length");
-}
-
 void Connection::take_head(Failure failure) {
   if (failure == http::error::bad_method && skip_line_end()) return read_head();
   if (failure) return fail_to_read(failure);
-  begin_request(head_of(*parser_));
+  begin_request(head_of(parser_->get()));
   skipped_ = 0;
-  if (const std::string wrong = wrong_framing(); !wrong.empty()) return refuse(501, wrong);
+  if (const std::string wrong = wrong_framing(parser_->get()); !wrong.empty()) return refuse(501, wrong);
   if (const Response quick = service_.quick_answer(request_); quick.status != 0) {
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     keeps_open_ = keeps_open_ && parser_->keep_alive() && !has_body;

@@ -60,8 +60,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void take_body(Failure failure);
   void fail_to_read(Failure failure);
   bool skip_line_end();
-  // Says what is wrong with the way in which the head tells the end of its body; "" if nothing is.
-  std::string wrong_framing() const;
   bool take_room(size_t bytes);
   void give_room_back();
   void hand_over();
@@ -82,7 +80,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_open(const OpenExchange& exchange) const;
   void begin_request(Request head);
   void limit_reading(double seconds);
-  static Request head_of(const Parser& parser);
 
   boost::asio::io_context& context_;
   boost::beast::tcp_stream stream_;

@@ -12,8 +12,8 @@ class SplitPattern {
  public:
   // Throws an Error that begins with `origin` if `pattern` is not one.
   SplitPattern(const std::string& pattern, const std::string& origin);
-  // Shows `visit` the parts of UTF-8 text, in their order: its matches, and the text between them. Together they are the
-  // text. Throws an Error if the expression takes too long.
+  // Shows `visit` the parts of UTF-8 text, in their order: its matches, and the text between them. Together they are
+  // the text. Throws an Error if the expression takes too long.
   void split(std::string_view text, const std::function<void(std::string_view part)>& visit) const;
 
  private:

@@ -22,10 +22,11 @@ struct Options {
     return std::tuple(
         named("train-sets", &C::train_sets, "text files to learn from, in this order, may be compressed", "t"),
         field("valid-sets", &C::valid_sets, "text files for validation"),
-        named("vocabs", &C::vocabs,
-              "what the units are: bytes, a SentencePiece model (fovea vocab), or a folder with the tokeniser of a model "
-              "of Hugging Face's",
-              "v"),
+        named(
+            "vocabs", &C::vocabs,
+            "what the units are: bytes, a SentencePiece model (fovea vocab), or a folder with the tokeniser of a model "
+            "of Hugging Face's",
+            "v"),
         number("mini-batch", &C::mini_batch, "segments in a batch", 1, 1e9),
         choice("order", &C::order,
                "read the text as mini-batch streams, segment after segment, or its segments in random order",

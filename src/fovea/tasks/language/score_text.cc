@@ -74,7 +74,8 @@ void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) c
       each_unit(batch, [&](float nll, bool is_best) { tally.add(nll, is_best); });
     return;
   }
-  constexpr size_t kUnit = sizeof(float) + 1;  // of a unit's score among the processes: nll, and whether it was the best
+  constexpr size_t kUnit =
+      sizeof(float) + 1;  // of a unit's score among the processes: nll, and whether it was the best
   const auto scored = [&](int64_t batch) {
     std::string units;
     each_unit(batch, [&](float nll, bool is_best) {

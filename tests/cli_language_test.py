@@ -44,7 +44,7 @@ class Use(unittest.TestCase):
         self.assertIn("|context:8|stride:4|", given.stdout)
         self.assertIn("|words:7(given)|", given.stdout)
         wide = checked("score", "--model", of_bytes(), "--train-sets", TEST, "--context", 60, "--attention", "window(4)")
-        self.assertIn("a pass reads 61 units (--context and --stride); the model was trained on segments of 32", wide.stderr)
+        self.assertIn("a pass reads 61 units (--context and --stride); the model's segments have 32", wide.stderr)
         self.assertIn("|attention:window(4)|", wide.stdout)
         log = checked("score", "--model", of_bytes(), "--train-sets", TEST, "--level", "line", "--output", F / "lines").stderr
         self.assertIn("unit:byte|vocab:257|", log, "the signature goes to the log")

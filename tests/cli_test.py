@@ -262,7 +262,7 @@ class BadInput(Refusals):
             self.assertNotIn("cross-attention uses", same.stderr)
         checked(*translate, "--attention-decoder", "window(3)", stdin="a\n")
         self.refused(*translate, "--precision", "int8", "--devices", 0, says=["int8 runs on the CPU", "--devices is 0"], code=2)
-        self.refused("score", "--model", PLACE.model(), "--precision", "int8", says=["--precision", "'int8'", "bfloat16"], code=2)
+        self.refused("score", "--model", PLACE.model(), "--precision", "int4", says=["--precision", "'int4'", "bfloat16"], code=2)
         wrong = self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "7*full;2*topk(2)"), says="is for 9 heads", code=2)
         self.assertEqual(wrong.stderr.count("is for 9 heads"), 1, wrong.stderr)
         self.refused(*PLACE.training(PLACE.folder / "x", "--dim-vocabs", 77, 77), says=["got 77", "has 300 pieces"])

@@ -58,8 +58,10 @@ std::vector<std::string> split_into_lines(std::string_view text) {
 
 void load_lines(std::string_view bytes) {
   const std::string& path = lines_file().put(bytes);
-  const std::string text = read_unpacked(path);
-  require(is_packed(bytes) || text == bytes, "plain text changes as it is read");
+  const std::string whole = read_unpacked(path, Content::kBytes), text = read_unpacked(path);
+  require(is_packed(bytes) || whole == bytes, "plain bytes change as they are read");
+  require(text == (whole.starts_with(kByteOrderMark) ? whole.substr(kByteOrderMark.size()) : whole),
+          "text is not its bytes without the mark");
   require(lines_of(path) == split_into_lines(text), "the lines are not those of the text");
   for (const std::string& line : read_lines(path)) require(is_valid_utf8(line), "a line of text is not UTF-8");
 }
@@ -77,8 +79,8 @@ void load_written_lines(std::string_view bytes) {
   writer.write(bytes.substr(bytes.size() / 2));
   writer.close();
   must_load([&] {
-    require(read_unpacked(path) == bytes, "what was written is not what is read");
-    require(lines_of(path) == split_into_lines(bytes), "the lines written are not those read");
+    require(read_unpacked(path, Content::kBytes) == bytes, "what was written is not what is read");
+    require(lines_of(path) == split_into_lines(read_unpacked(path)), "the lines written are not those read");
     return 0;
   });
 }

@@ -193,6 +193,11 @@ class Refused(Refusals):
         self.refused("generate", "--model", trained("bytes", language.training), "--prompt", "a", "--devices", 0,
                      "--cache-precision", "int8", says="expected layers with full attention on the CPU", env=environment())
 
+    def test_a_type_that_the_device_lacks(self):
+        self.refused("translate", "--model", PLACE.model(), "--devices", 0, "--precision", "bfloat16", stdin="a\n",
+                     env=environment(FOVEA_TEST_DEVICE_WITHOUT="BFloat16"),
+                     says="cannot compute with numbers of the type BFloat16; use --precision float32, or --devices cpu")
+
     def test_no_memory(self):
         folder = F / "no-memory"
         large = PLACE.training(folder, "--dim-emb", 64, "--transformer-dim-ffn", 4096, "--save-freq", 1, "--overwrite")

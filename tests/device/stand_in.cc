@@ -1,7 +1,8 @@
 // A stand-in for a CUDA device in a libtorch without CUDA, to be loaded before the program (LD_PRELOAD): the device of
-// src/fovea/ops/test_device.h under CUDA's name. Two variables of the environment concern it: FOVEA_TEST_DEVICE_MIB,
-// the greatest tensor that it has memory for, and FOVEA_TEST_DEVICE_WAITS, a file that gets a line for each operator
-// that made the program wait: its name, a tab, how often.
+// src/fovea/ops/test_device.h under CUDA's name. Three variables of the environment concern it: FOVEA_TEST_DEVICE_MIB,
+// the greatest tensor that it has memory for; FOVEA_TEST_DEVICE_WITHOUT, a type that it has no matrix products for, by
+// PyTorch's name; and FOVEA_TEST_DEVICE_WAITS, a file that gets a line for each operator that made the program wait:
+// its name, a tab, how often.
 #define FOVEA_TEST_DEVICE CUDA
 #include "fovea/ops/test_device.h"
 
@@ -35,6 +36,7 @@ const at::RegistererCUDAHooksRegistry kHooks("CUDAHooks", at::CUDAHooksRegistry(
 struct Settings {
   Settings() {
     if (const char* mib = std::getenv("FOVEA_TEST_DEVICE_MIB")) most_bytes() = std::stoull(mib) << 20;
+    if (const char* type = std::getenv("FOVEA_TEST_DEVICE_WITHOUT")) type_without_products() = type;
     if (const char* file = std::getenv("FOVEA_TEST_DEVICE_WAITS")) waits = file;
     wait_counts();  // made before, so that it lives longer
   }

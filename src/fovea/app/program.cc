@@ -54,6 +54,21 @@ int tell_of_no_memory() {
   return kUserError;
 }
 
+// The type that libtorch's message says a device has no kernel for, as in: "addmm_cuda" not implemented for 'BFloat16'.
+std::string missing_type(const std::string& text) {
+  constexpr std::string_view kBefore = "not implemented for '";
+  const size_t at = text.find(kBefore);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + kBefore.size();
+  return text.substr(begin, text.find('\'', begin) - begin);
+}
+
+int tell_of_missing_type(const std::string& type) {
+  log::error(cat("the device of --devices cannot compute with numbers of the type ", type,
+                 "; use --precision float32, or --devices cpu"));
+  return kUserError;
+}
+
 int tell_of_bug(const std::string& text) {
   log::error(cat("internal: ", text.substr(0, text.find('\n'))));
   return kUserError;
@@ -115,6 +130,7 @@ int guarded(const std::function<int()>& program) {
     // libtorch's messages carry a stack trace after their first line.
     const std::string text = e.what();
     if (tells_of_no_memory(text)) return tell_of_no_memory();
+    if (const std::string type = missing_type(text); !type.empty()) return tell_of_missing_type(type);
     return tell_of_bug(text);
   }
 }

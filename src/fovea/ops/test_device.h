@@ -95,6 +95,18 @@ inline void require_memory(size_t bytes) {
   TORCH_CHECK_WITH(OutOfMemoryError, bytes <= most_bytes(), "test device out of memory: tried to allocate ", bytes);
 }
 
+// A type that the device has no matrix products for, by PyTorch's name; "" if it has all.
+inline std::string& type_without_products() {
+  static std::string type;
+  return type;
+}
+inline void require_products(std::string_view name, const std::vector<at::Tensor>& of) {
+  if (type_without_products().empty() || name.find("mm") == std::string_view::npos) return;
+  for (const at::Tensor& x : of)
+    TORCH_CHECK_NOT_IMPLEMENTED(toString(x.scalar_type()) != type_without_products(), '"', name,
+                                "\" not implemented for '", toString(x.scalar_type()), "'");
+}
+
 struct Allocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     require_memory(bytes);
@@ -161,6 +173,7 @@ class FallbackCall {
       argument = to_cpu(argument);
     }
     if (saw_host_ && saw_device_) throw Error(cat("test device: ", name_, " got tensors of the CPU and of the device"));
+    require_products(name_, ours_);
     op_.callBoxed(stack);
     for (size_t i = 0; i < ours_.size(); ++i) {
       if (ours_[i].sizes() != alike_[i].sizes()) take_memory(ours_[i], on_device(alike_[i]));

@@ -68,7 +68,15 @@ def _common_refusal(call):
     return ""
 
 
-class Flex:
+class _Kernel:
+    """A kernel of the list: `name`, `summary`, `tried_specs`, `own_refusal(call)` and `run(call)`."""
+
+    def refusal(self, call):
+        """Why the kernel does not take the call, or an empty text."""
+        return _common_refusal(call) or self.own_refusal(call)
+
+
+class Flex(_Kernel):
     """torch.nn.attention.flex_attention, compiled, for patterns with softmax. The pairs come from the library's own
     definition of the pattern, as a table of bits that the kernel reads in the tiles that hold pairs of both kinds."""
 
@@ -76,10 +84,7 @@ class Flex:
     summary = "PyTorch's FlexAttention, compiled: patterns with softmax"
     tried_specs = ("window(40)|global(3)", "strided(5)")
 
-    def refusal(self, call):
-        common = _common_refusal(call)
-        if common:
-            return common
+    def own_refusal(self, call):
         if call.q.size(-1) < 16:
             return f"head_dim {call.q.size(-1)} is below 16"
         for heads, _first, parts, _spec in _groups(call):
@@ -110,17 +115,14 @@ class Flex:
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
 
 
-class Adasplash:
+class Adasplash(_Kernel):
     """The package adasplash, if it is installed: sparsemax and entmax over all keys, or over those up to the query."""
 
     name = "adasplash"
     summary = "the package adasplash, if it is installed: sparsemax and entmax without a pattern"
     tried_specs = ("entmax(1.5)", "sparsemax")
 
-    def refusal(self, call):
-        common = _common_refusal(call)
-        if common:
-            return common
+    def own_refusal(self, call):
         if _adasplash() is None:
             return "the package adasplash is not installed; pip install adasplash"
         groups = list(_groups(call))

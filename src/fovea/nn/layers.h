@@ -28,17 +28,20 @@ class Linear : public torch::nn::Module {
   };
   Linear(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
-    return int8_ ? (*int8_)(x, activation) : ops::linear(x, weight, bias, activation);
+    return frozen_ ? (*frozen_)(x, activation) : ops::linear(x, weight, bias, activation);
   }
   ops::PackedLayer packed(ops::PackedLayer::Format format) const {  // as it is now
-    return int8_ && format == ops::PackedLayer::Format::kInt8 ? *int8_ : ops::PackedLayer(weight, bias, format);
+    return frozen_ && frozen_->format() == format ? *frozen_ : ops::PackedLayer(weight, bias, format);
   }
-  // From now on computes with the weight as it is now, in int8, without gradients.
-  void use_int8() { int8_.emplace(packed(ops::PackedLayer::Format::kInt8)); }
+  // From now on computes with the weight as it is now, laid out once, without gradients. kExact changes no bit, and
+  // nothing of a layer that computes in int8.
+  void freeze(ops::PackedLayer::Format format) {
+    if (!frozen_ || format == ops::PackedLayer::Format::kInt8) frozen_.emplace(packed(format));
+  }
   at::Tensor weight, bias;  // [out, in], [out]; bias undefined if there is none
 
  private:
-  std::optional<ops::PackedLayer> int8_;
+  std::optional<ops::PackedLayer> frozen_;
 };
 
 // The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight

@@ -107,9 +107,21 @@ void ModelImpl::split_clauses_by(ClauseSplitter splitter) { parts_->encoder.valu
 void ModelImpl::use_int8() {
   const c10::InferenceMode guard;
   for (const auto& module : modules(/*include_self=*/false)) {
-    if (auto* linear = module->as<Linear>()) linear->use_int8();
+    if (auto* linear = module->as<Linear>()) linear->freeze(ops::PackedLayer::Format::kInt8);
     if (auto* ssru = module->as<Ssru>()) ssru->use_int8();
   }
+}
+
+void ModelImpl::freeze_encoder() {
+  const c10::InferenceMode guard;
+  const auto freeze = [](const Module& owner) {
+    for (const auto& module : owner.modules())
+      if (auto* linear = module->as<Linear>()) linear->freeze(ops::PackedLayer::Format::kExact);
+  };
+  for (const auto& layer : parts_->encoder.value().stack.layers()) freeze(*layer);
+  if (!parts_->decoder) return;
+  for (const auto& layer : parts_->decoder->stack.layers())
+    if (layer->cross_attention) freeze(*layer->cross_attention->named_children()["kv"]);
 }
 
 at::Tensor ModelImpl::encode(const EncoderInput& input, const ForwardContext& context) {

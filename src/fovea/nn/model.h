@@ -65,6 +65,10 @@ class ModelImpl : public torch::nn::Module {
   // output layer's are as the caller computes them.
   void use_int8();
 
+  // From now on encode() and the projections of what it makes, in start(), use the weights of this moment, laid out
+  // once, to the same bits and without gradients. It costs their memory again; many small passes gain.
+  void freeze_encoder();
+
   // -> [T, M]: every token of the encoder sees its sequence.
   at::Tensor encode(const EncoderInput& input, const ForwardContext& context);
 

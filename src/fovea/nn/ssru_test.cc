@@ -147,7 +147,7 @@ TEST(Int8Passes, LinearLayersAreTheQuantisedProduct) {
   layer.bias.copy_(testing::random_like(layer.bias, 5));
   const at::Tensor x = testing::random_like(at::empty({200, 70}), 6).to(at::kFloat);
   const at::Tensor exact = layer(x), want = quantised_product(x, layer.weight) + layer.bias;
-  layer.use_int8();
+  layer.freeze(ops::PackedLayer::Format::kInt8);
   const at::Tensor got = layer(x);
   // A number that lies between two units in float may have the other one: then a sum is off by one unit of the factor
   // times one weight, which few of them are; all others are a float32 rounding of sums below 32 away.

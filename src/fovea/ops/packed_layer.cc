@@ -27,7 +27,7 @@ at::Tensor multiply(const at::Tensor& x, const kernels::PackedLayer& layer, bool
 }  // namespace
 
 PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format)
-    : weight_(weight), bias_(bias) {
+    : weight_(weight), bias_(bias), format_(format) {
   if (!fits_kernels({weight, bias}) || weight.dim() != 2 || weight.numel() == 0) return;
   const at::Tensor matrix = weight.contiguous(), offset = bias.defined() ? bias.contiguous() : bias;
   with_element(matrix, [&]<class T>(T) {

@@ -24,6 +24,8 @@ class PackedLayer {
   // weight [N, M], bias [N] or undefined.
   PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format = Format::kExact);
 
+  Format format() const { return format_; }  // as it was asked for
+
   // x [T, M] -> activation(x weight^T + bias) [T, N]; of a layer as it is, with the bits of linear().
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
 
@@ -39,6 +41,7 @@ class PackedLayer {
 
  private:
   at::Tensor weight_, bias_;
+  Format format_;
   std::shared_ptr<const kernels::PackedLayer> packed_;  // null where the kernels do not compute: a GPU, another type
 };
 

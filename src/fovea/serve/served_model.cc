@@ -71,9 +71,8 @@ ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_
   translation_->take();
 }
 
-int64_t ServedModel::count_tokens(std::string_view sentence) const {
-  if (is_empty_line(sentence)) return 1;
-  return std::ssize(translation_->model().source.encode(sentence)) + 1;
+translation::Sentence ServedModel::tokens(std::string_view sentence) const {
+  return is_empty_line(sentence) ? translation::Sentence() : translation_->model().source.encode(sentence);
 }
 
 int64_t ServedModel::longest_sentence() const { return translation_->limit().tokens; }

@@ -26,8 +26,8 @@ class ServedModel {
 
   const ModelPlace& place() const { return place_; }
   bool translates() const { return translation_ != nullptr; }  // or it continues texts
-  // Tokens of a sentence, </s> included, for a model that translates.
-  int64_t count_tokens(std::string_view sentence) const;
+  // Tokens of a sentence, without </s>, for a model that translates. An empty line (base/empty_line.h) has none.
+  translation::Sentence tokens(std::string_view sentence) const;
   int64_t longest_sentence() const;  // in tokens, </s> not included
 
   translation::TranslationEngine& translation() const { return *translation_; }

@@ -41,16 +41,17 @@ class Planner {
     planned.form = std::move(parts);
   }
   void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
-    const int64_t tokens = job_.model->count_tokens(sentence), most = job_.model->longest_sentence();
-    if (tokens - 1 > most)
-      throw HttpError(400, cat("a sentence has ", tokens - 1, " tokens; expected at most ", most,
-                               "; divide it by full stops or line ends"));
     translation::EngineRequest request = task_.search;
     request.text = sentence;
+    request.tokens = job_.model->tokens(sentence);
+    const int64_t tokens = std::ssize(*request.tokens), most = job_.model->longest_sentence();
+    if (tokens > most)
+      throw HttpError(400, cat("a sentence has ", tokens, " tokens; expected at most ", most,
+                               "; divide it by full stops or line ends"));
     if (needs_links && !request.alignment) request.alignment.emplace();
     planned.sentences.push_back(job_.requests.size());
     job_.requests.push_back(std::move(request));
-    job_.part_tokens.push_back(tokens);
+    job_.part_tokens.push_back(tokens + 1);  // and </s>
   }
 
   Context& context_;

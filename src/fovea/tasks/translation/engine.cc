@@ -44,7 +44,9 @@ struct TranslationEngine::Parts {
         limit(line_limit(loaded.model->config(), options.max_length)),
         model(loaded.model, options.layers),
         engine(model, options.limits, loaded.target.eos()),
-        term_demands(loaded.target) {}
+        term_demands(loaded.target) {
+    this->model.model->freeze_encoder();
+  }
 
   void take_done() {
     for (models::BeamEngine::Done& done : engine.take()) {
@@ -97,7 +99,9 @@ Ticket TranslationEngine::add(EngineRequest request) {
   Parts& parts = *parts_;
   const ModelConfig& config = parts.loaded.model->config();
   if (request.alignment) require_layer_and_head(config, *request.alignment, "alignment-");
-  Encoded source = encode_line(parts.loaded.source, request.text, parts.limit.tokens);
+  const text::Vocab& vocab = parts.loaded.source;
+  Encoded source = request.tokens ? with_limit(std::move(*request.tokens), vocab.eos(), parts.limit.tokens)
+                                  : encode_line(vocab, request.text, parts.limit.tokens);
   Parts::Pending pending;
   pending.result.source_tokens = std::ssize(source.tokens);
   pending.result.cut_from = source.cut_from;

@@ -22,6 +22,8 @@ using models::Ticket;
 // One sentence, as a line of `fovea translate`: an empty one (base/empty_line.h) gives an empty translation.
 struct EngineRequest {
   std::string text;
+  // All tokens of the text, without </s>, from a caller that has them.
+  std::optional<Sentence> tokens = {};
   search::BeamOptions beam = {};  // beam_size, normalize, penalty and num_best; the other members are filled in
   double max_length_factor = 3;   // a translation has at most so many times the source's tokens
   bool allow_unk = false;         // or the translation has no unknown word

@@ -9,9 +9,6 @@
 
 namespace fovea::translation {
 
-// Bytes of text on both sides together, of which the tokens are held in memory unless --encoded-text is given.
-inline constexpr int64_t kMostHeldBytes = int64_t{1} << 30;
-
 // The options that training takes for this task alone. Marian's names where it has them.
 struct Options {
   std::vector<std::string> train_sets, vocabs, valid_sets;

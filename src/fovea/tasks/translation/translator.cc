@@ -11,13 +11,17 @@
 namespace fovea::translation {
 
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length) {
-  Encoded encoded{is_empty_line(line) ? Sentence() : vocab.encode(line), 0};
+  return with_limit(is_empty_line(line) ? Sentence() : vocab.encode(line), vocab.eos(), max_length);
+}
+
+Encoded with_limit(Sentence tokens, int64_t eos, int64_t max_length) {
+  Encoded encoded{std::move(tokens), 0};
   const auto length = static_cast<int64_t>(encoded.tokens.size());
   if (length > max_length) {
     encoded.cut_from = length;
     encoded.tokens.resize(static_cast<size_t>(max_length));
   }
-  encoded.tokens.push_back(vocab.eos());
+  encoded.tokens.push_back(eos);
   encoded.tokens.shrink_to_fit();  // thousands of lines wait together, which may have been far longer
   return encoded;
 }

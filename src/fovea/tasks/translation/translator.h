@@ -38,6 +38,7 @@ struct Encoded {
   int64_t cut_from = 0;  // the line's length in tokens, if it was cut
 };
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
+Encoded with_limit(Sentence tokens, int64_t eos, int64_t max_length);  // of all tokens of a line, without </s>
 
 // The number of tokens of a line that are read.
 struct LineLimit {

@@ -1,11 +1,8 @@
 #include "fovea/tasks/translation/vocabularies.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -51,18 +48,6 @@ std::string encoding_of(const Options& options, const TrainingData& data) {
                                    : cat("sentences ", options.max_length, " ", options.max_length_crop));
 }
 
-// The folder of the encoded text, empty if the text is held in memory.
-std::string folder_of_encoded(const Options& options) {
-  if (!options.encoded_text.empty() || data::expected_bytes(options.train_sets) <= kMostHeldBytes)
-    return options.encoded_text;
-  std::string folder = folder_of(options.train_sets[0]);
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
-  log::warn(cat("[data] the text is large, and its folder '", folder,
-                "' cannot be written: the text is held in memory; ",
-                "name a folder for the encoded text by --encoded-text"));
-  return "";
-}
-
 std::unique_ptr<data::PairSource> load_pairs(const TrainConfig& config, const Options& options,
                                              const TrainingData& data) {
   const int threads = tasks::encoding_threads(config);
@@ -73,14 +58,15 @@ std::unique_ptr<data::PairSource> load_pairs(const TrainConfig& config, const Op
                              : data::encode_pairs(source, target, data.source_vocab, data.target_vocab,
                                                   {options.max_length, options.max_length_crop, threads, true}, sink);
   };
-  const std::string folder = folder_of_encoded(options);
+  const std::string folder = data::folder_of_encoded(options.encoded_text, options.train_sets, 1);
   if (!folder.empty())
     return data::keep_text(
-        {.paths = options.train_sets,
-         .folder = folder,
-         .option = "--encoded-text",
-         .encoding = encoding_of(options, data),
-         .shape = {std::max(data.source_vocab.size(), data.target_vocab.size()), longest_side(options)}},
+        data::KeptText<data::EncodedShape>{
+            .paths = options.train_sets,
+            .folder = folder,
+            .option = "--encoded-text",
+            .encoding = encoding_of(options, data),
+            .shape = {std::max(data.source_vocab.size(), data.target_vocab.size()), longest_side(options)}},
         encode);
   data::HeldPairs pairs;
   data::log_report(encode(pairs));

@@ -284,9 +284,31 @@ def generate(arguments):
     return {"bytes_per_second": rates}
 
 
+@torch.inference_mode()
+def steps(arguments):
+    """Milliseconds of each step over caches of --keys random keys and values, with either attention of a step."""
+    torch.manual_seed(1)
+    model = DecoderOnly(Config(positions="rotary", longest=arguments.keys + arguments.length + 2)).eval()
+    if arguments.precision == "bfloat16":
+        model = model.bfloat16()
+    first = model.layers[0].self_attention
+    dtype, head_dim = first.out.weight.dtype, first.out.weight.size(0) // first.heads
+    shape = arguments.streams, first.heads, arguments.keys + arguments.length + 2, head_dim
+    caches = [[torch.empty(shape, dtype=dtype).normal_() for _ in "kv"] for _ in model.layers]
+    found = {}
+    for name, attend in (("sdpa", F.scaled_dot_product_attention), ("products", softmax_by_products)):
+        ids, times = torch.ones(arguments.streams, 1, dtype=torch.long), []
+        for position in range(arguments.keys, arguments.keys + arguments.length + 2):
+            start = time.perf_counter()
+            ids = model.step(ids, caches, position, attend)[:, :END].argmax(-1, keepdim=True)
+            times.append(1e3 * (time.perf_counter() - start))
+        found[name] = times[2:]
+    return {"ms": found}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("task", choices=["train", "generate"])
+    parser.add_argument("task", choices=["train", "generate", "steps"])
     parser.add_argument("--text", type=pathlib.Path)
     parser.add_argument("--model", type=pathlib.Path, help="a run of fovea train or a checkpoint, for generate")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
@@ -296,13 +318,15 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--prompts", type=pathlib.Path, help="a line each")
-    parser.add_argument("--length", type=int, default=500, help="bytes to generate")
+    parser.add_argument("--length", type=int, default=500, help="bytes to generate, or steps")
+    parser.add_argument("--streams", type=int, default=1, help="of steps")
+    parser.add_argument("--keys", type=int, default=2048, help="in the caches of steps")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     tune_malloc()
     torch.set_num_threads(arguments.threads)
-    print(json.dumps({"train": train, "generate": generate}[arguments.task](arguments)))
+    print(json.dumps({"train": train, "generate": generate, "steps": steps}[arguments.task](arguments)))
 
 
 if __name__ == "__main__":

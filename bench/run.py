@@ -261,6 +261,13 @@ def generation_part(given, report, _roof):
     report.table("generation", "Generating 500 bytes after 100, greedy, against eager PyTorch", rows)
 
 
+def steps_part(given, report, _roof):
+    import decoder_steps
+
+    report.table("steps", "A step of a whole language model of bytes over its caches, 4 layers of 256, 4 heads, against eager PyTorch in float32",
+                 decoder_steps.rows(given))
+
+
 def caches_part(given, report, _roof):
     environment = {**os.environ, "FOVEA_LIBRARY": str(given.build.resolve() / "lib" / "libfovea_python.so"),
                    "PYTHONPATH": os.pathsep.join(sys.path[:2])}
@@ -327,7 +334,7 @@ HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "l
 # for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
          "routing": routing_part, "distances": distances_part, "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
-         "profile": profile_part, "generation": generation_part, "caches": caches_part, "crossover": crossover_part, "ctranslate2": translators_part("ctranslate2"), "marian": translators_part("marian"),
+         "profile": profile_part, "generation": generation_part, "steps": steps_part, "caches": caches_part, "crossover": crossover_part, "ctranslate2": translators_part("ctranslate2"), "marian": translators_part("marian"),
          "huggingface": huggingface_part}
 
 

@@ -32,11 +32,11 @@ std::string decoded(const Units& units, const data::TokenText& text) {
 
 // All units are in the segments once, and in the windows.
 void check_segments(const data::TokenText& text, const Units& units, data::SegmentOrder order) {
-  const data::SegmentBatches batches(text, units.eos(), {.order = order, .mini_batch = 3, .segment_length = 5}, 1);
+  data::SegmentBatches batches(text, units.eos(), {.order = order, .mini_batch = 3, .segment_length = 5}, 1);
   int64_t size = 0;
   for (int64_t i = 0; i < batches.size(); ++i) {
     const data::Segments batch = batches.at(i);
-    require(std::ssize(batch.fresh) == batches.items(i), "sequences are counted wrongly");
+    require(std::ssize(batch.fresh) == batches.items()[static_cast<size_t>(i)], "sequences are counted wrongly");
     size += std::ssize(batch.outputs);
   }
   require(size == text.size(), "segments have other units than the text");

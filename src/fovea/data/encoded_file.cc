@@ -13,8 +13,6 @@
 namespace fovea::data {
 namespace {
 
-constexpr size_t kChecksumDigits = 16;
-
 uint64_t number_at(std::string_view bytes, size_t place, int64_t width) {
   uint64_t value = 0;
   std::memcpy(&value, bytes.data() + place, static_cast<size_t>(width));
@@ -24,54 +22,36 @@ uint64_t number_at(std::string_view bytes, size_t place, int64_t width) {
 }  // namespace
 
 EncodedFile::EncodedFile(const std::filesystem::path& path, const EncodedShape& shape)
-    : path_(path), file_(path), shape_(shape) {
+    : file_(path, kEncodedFormat), shape_(shape) {
   try {
     read_summary();
   } catch (const nlohmann::json::exception&) {
-    fail("its summary cannot be read");
+    file_.fail("its summary cannot be read");
   }
   read_lengths(0, 1, {});
-  is_checked_ = true;
-}
-
-void EncodedFile::fail(std::string_view what) const {
-  throw Error(cat("'", path_.string(), "' is damaged: ", what,
-                  is_checked_ ? "; remove it, and the same command encodes the text again and continues" : ""));
-}
-
-void EncodedFile::require(bool is_right, std::string_view what) const {
-  if (!is_right) fail(what);
+  file_.use();
 }
 
 void EncodedFile::read_summary() {
-  constexpr size_t kEnd = sizeof(uint64_t) + kChecksumDigits + kEncodedFormat.size();
-  require(file_.size() >= kEnd, "it is too short");
-  std::string end(kEnd, '\0');
-  file_.read(file_.size() - kEnd, end.data(), kEnd);
-  require(end.ends_with(kEncodedFormat), "it does not end as files of this version of Fovea do");
-  const uint64_t place = number_at(end, 0, sizeof place);
-  require(place <= file_.size() - kEnd, "it ends before its summary");
-  std::string text(file_.size() - kEnd - place, '\0');
-  file_.read(place, text.data(), text.size());
-  require(checksum(text) == end.substr(sizeof place, kChecksumDigits), "its summary has another checksum");
-  const nlohmann::json summary = nlohmann::json::parse(text);
+  const nlohmann::json summary = nlohmann::json::parse(file_.summary());
   pairs_ = summary.at("pairs").get<int64_t>();
   longest_ = summary.at("longest").get<int64_t>();
-  require(pairs_ > 0 && std::cmp_less(pairs_, file_.size()) && longest_ > 0 && longest_ <= shape_.longest,
-          "its numbers do not fit together");
-  require(summary.at("id-bytes").get<int64_t>() == shape_.id_bytes() &&
-              summary.at("length-bytes").get<int64_t>() == shape_.length_bytes(),
-          "its numbers have another width than the vocabularies ask for");
+  file_.require(
+      pairs_ > 0 && std::cmp_less(pairs_, file_.summary_place()) && longest_ > 0 && longest_ <= shape_.longest,
+      kNumbersDiffer);
+  file_.require(summary.at("id-bytes").get<int64_t>() == shape_.id_bytes() &&
+                    summary.at("length-bytes").get<int64_t>() == shape_.length_bytes(),
+                "its numbers have another width than the vocabularies ask for");
   segment_lengths_places_ = summary.at("lengths").get<std::vector<uint64_t>>();
-  require(std::ssize(segment_lengths_places_) == (pairs_ + kSegmentPairs - 1) / kSegmentPairs,
-          "its numbers do not fit together");
+  file_.require(std::ssize(segment_lengths_places_) == (pairs_ + kSegmentPairs - 1) / kSegmentPairs, kNumbersDiffer);
   lengths_checksum_ = summary.at("lengths-checksum").get<std::string>();
   fingerprint_ = summary.at("fingerprint").get<std::string>();
   origin_ = summary.at("origin").get<std::string>();
   report_ = {summary.at("line").get<std::string>(), summary.at("warnings").get<std::vector<std::string>>()};
+  const uint64_t place = file_.summary_place();
   const auto table = summary.at("table").get<uint64_t>();
-  require(table <= place && place - table == static_cast<uint64_t>((pairs_ + kBlockPairs - 1) / kBlockPairs) * 16,
-          "its numbers do not fit together");
+  file_.require(table <= place && place - table == static_cast<uint64_t>((pairs_ + kBlockPairs - 1) / kBlockPairs) * 16,
+                kNumbersDiffer);
   blocks_.resize((place - table) / sizeof(uint64_t));
   read_table(table, summary.at("table-checksum").get<std::string>());
 }
@@ -79,7 +59,8 @@ void EncodedFile::read_summary() {
 void EncodedFile::read_table(uint64_t place, const std::string& sum) {
   const size_t bytes = blocks_.size() * sizeof blocks_[0];
   file_.read(place, blocks_.data(), bytes);
-  require(checksum({reinterpret_cast<const char*>(blocks_.data()), bytes}) == sum, "its table has another checksum");
+  file_.require(checksum({reinterpret_cast<const char*>(blocks_.data()), bytes}) == sum,
+                "its table has another checksum");
 }
 
 std::string EncodedFile::lengths_bytes(int64_t first, int64_t count) const {
@@ -87,7 +68,6 @@ std::string EncodedFile::lengths_bytes(int64_t first, int64_t count) const {
   std::string bytes(static_cast<size_t>(count * width), '\0');
   const uint64_t place = segment_lengths_places_[static_cast<size_t>(first / kSegmentPairs)] +
                          static_cast<uint64_t>(first % kSegmentPairs * width);
-  require(place <= file_.size() && bytes.size() <= file_.size() - place, "its numbers do not fit together");
   file_.read(place, bytes.data(), bytes.size());
   return bytes;
 }
@@ -109,7 +89,7 @@ void EncodedFile::read_lengths(int64_t first, int64_t stride, std::span<PairLeng
     sum.add(bytes);
     for (; next != out.end() && first < begin + count; first += stride) *next++ = length_at(bytes, first - begin);
   }
-  require(sum.result() == lengths_checksum_, "the lengths of its sentences have another checksum");
+  file_.require(sum.result() == lengths_checksum_, "the lengths of its sentences have another checksum");
 }
 
 LengthSource EncodedFile::lengths() const {
@@ -121,7 +101,7 @@ void EncodedFile::append_ids(std::string_view bytes, std::vector<int64_t>& ids) 
   const auto width = static_cast<size_t>(shape_.id_bytes());
   for (size_t place = 0; place < bytes.size(); place += width) {
     const auto id = static_cast<int64_t>(number_at(bytes, place, shape_.id_bytes()));
-    require(id < shape_.vocab, "it has a token that the vocabularies lack");
+    file_.require(id < shape_.vocab, "it has a token that the vocabularies lack");
     ids.push_back(id);
   }
 }
@@ -138,11 +118,12 @@ EncodedFile::Pair EncodedFile::pair(int64_t index) const {
     all += (uint64_t{length.source} + length.target) * id_bytes;
   }
   const uint64_t place = blocks_[static_cast<size_t>(2 * block)];
-  require(place <= file_.size() && all <= file_.size() - place && own.target > 0, "its numbers do not fit together");
+  file_.require(place <= file_.summary_place() && all <= file_.summary_place() - place && own.target > 0,
+                kNumbersDiffer);
   std::string tokens(all, '\0');
   file_.read(place, tokens.data(), tokens.size());
-  require(block_checksum(lengths, tokens) == blocks_[static_cast<size_t>(2 * block + 1)],
-          cat("the sentences from ", thousands(first + 1), " on have another checksum"));
+  file_.require(block_checksum(lengths, tokens) == blocks_[static_cast<size_t>(2 * block + 1)],
+                cat("the sentences from ", thousands(first + 1), " on have another checksum"));
   const std::string_view bytes = std::string_view(tokens).substr(before);
   Pair pair;
   append_ids(bytes.substr(0, own.source * id_bytes), pair.source);

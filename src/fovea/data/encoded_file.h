@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -8,17 +7,16 @@
 #include <vector>
 
 #include "fovea/base/checksum_stream.h"
-#include "fovea/base/descriptor.h"
 #include "fovea/data/corpus.h"
 #include "fovea/data/pair_source.h"
-#include "fovea/data/value_file.h"
+#include "fovea/data/summary_file.h"
 
 // Encoded text in one file, whose pairs are read when a batch needs them: a corpus that need not fit in memory.
 //
 // The file has pairs in segments of 2^20. A segment has the tokens of its pairs, the source's before the target's, and
 // behind them the lengths, source and target, of all its pairs. A table of blocks of 64 pairs follows the last segment:
-// where the tokens of each begin, and a checksum of its lengths and tokens. Then comes a summary in JSON, and at the
-// end where that begins, its checksum and the name of the format. Numbers are little-endian.
+// where the tokens of each begin, and a checksum of its lengths and tokens. Then comes the end of summary_file.h.
+// Numbers are little-endian.
 namespace fovea::data {
 
 inline constexpr int64_t kBlockPairs = 64, kSegmentPairs = int64_t{1} << 20;
@@ -35,17 +33,11 @@ struct EncodedShape {
 class EncodedFileWriter : public PairSink {
  public:
   EncodedFileWriter(const std::filesystem::path& path, const EncodedShape& shape);
-  ~EncodedFileWriter() override;
-  EncodedFileWriter(const EncodedFileWriter&) = delete;
-  EncodedFileWriter& operator=(const EncodedFileWriter&) = delete;
-
   void add(std::span<const int32_t> source, std::span<const int32_t> target) override;
   // `origin` is what EncodedFile::origin() will be.
   void commit(const TextReport& report, const std::string& origin);
 
  private:
-  void write(std::string_view bytes);
-  void flush();
   void end_block();
   void end_segment();
   std::string fingerprint() const;
@@ -56,18 +48,14 @@ class EncodedFileWriter : public PairSink {
     int64_t tokens = 0;
     void add(std::span<const int32_t> added);
   };
-  std::filesystem::path path_, temporary_;
-  Descriptor file_;
+  SummaryFileWriter file_;
   EncodedShape shape_;
-  std::string buffer_;
-  uint64_t written_ = 0;  // with the buffer
   std::string block_tokens_, block_lengths_, segment_lengths_;
   std::vector<uint64_t> blocks_;  // place and checksum of each
   std::vector<uint64_t> segment_lengths_places_;
   ChecksumStream lengths_;
   Side source_, target_;
   int64_t pairs_ = 0, longest_ = 0;
-  bool is_in_place_ = false;
 };
 
 // A file that EncodedFileWriter wrote.
@@ -88,9 +76,6 @@ class EncodedFile : public PairSource {
   struct Pair {
     std::vector<int64_t> source, target;
   };
-  // Throws an Error that says that the file is damaged.
-  [[noreturn]] void fail(std::string_view what) const;
-  void require(bool is_right, std::string_view what) const;
   void read_summary();
   void read_table(uint64_t place, const std::string& sum);
   void read_lengths(int64_t first, int64_t stride, std::span<PairLength> out) const;
@@ -100,13 +85,11 @@ class EncodedFile : public PairSource {
   Pair pair(int64_t index) const;
   void append_ids(std::string_view bytes, std::vector<int64_t>& ids) const;
 
-  std::filesystem::path path_;
-  ValueFile file_;
+  SummaryFile file_;
   EncodedShape shape_;
   int64_t pairs_ = 0, longest_ = 0;
   std::vector<uint64_t> blocks_, segment_lengths_places_;
   std::string lengths_checksum_, fingerprint_, origin_;
-  bool is_checked_ = false;  // the constructor is done
   TextReport report_;
 };
 

@@ -6,8 +6,9 @@
 
 namespace fovea::data {
 
-// The last bytes of an encoded file. A change of the format, or of what encoding gives, changes the number.
-inline constexpr std::string_view kEncodedFormat = "fovea-text-0001\n";
+// The last bytes of encoded files: pairs, and the units of language models. A change of the format, or of what encoding
+// gives, changes the number.
+inline constexpr std::string_view kEncodedFormat = "fovea-text-0001\n", kUnitFormat = "fovea-units-001\n";
 
 // The checksum of a block: XXH3 of its tokens, with the XXH3 of its lengths as the seed.
 inline uint64_t block_checksum(std::string_view lengths, std::string_view tokens) {

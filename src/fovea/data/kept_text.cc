@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -33,13 +34,13 @@ struct stat status_of(const std::string& path) {
 }
 
 // Sizes and times of change: equal texts for files that have not changed.
-std::string state_of(const KeptText& text) {
+std::string state_of(const std::vector<std::string>& paths, const std::string& option) {
   std::string state;
-  for (const std::string& path : text.paths) {
-    const struct stat status = status_of(path);
+  for (const std::string& path : paths) {
+    struct stat status = {};
+    if (path != "-") status = status_of(path);
     if (!S_ISREG(status.st_mode))
-      throw Error(cat(text.option, ": '", path,
-                      "' is not a regular file, so it would not show whether its text is the ",
+      throw Error(cat(option, ": '", path, "' is not a regular file, so it would not show whether its text is the ",
                       "one that was encoded; write the text to a file, or leave the option out"));
     state += cat(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec, "\n");
   }
@@ -47,7 +48,8 @@ std::string state_of(const KeptText& text) {
 }
 
 // A file of its own for each text and each way to encode it.
-fs::path path_of(const KeptText& text) {
+template <class Shape>
+fs::path path_of(const KeptText<Shape>& text) {
   constexpr size_t kMostOfName = 100;
   std::string what = text.encoding;
   for (const std::string& path : text.paths) what += cat("\n", fs::canonical(path).string());
@@ -55,11 +57,11 @@ fs::path path_of(const KeptText& text) {
   return fs::path(text.folder) / cat(name.size() > kMostOfName ? "text" : name, ".", checksum(what), ".encoded");
 }
 
-void make_folder(const KeptText& text) {
+void make_folder(const std::string& folder, const std::string& option) {
   std::error_code failed;
-  fs::create_directory(text.folder, failed);
-  if (failed || !fs::is_directory(text.folder, failed))
-    throw Error(cat(text.option, ": cannot make the folder '", text.folder,
+  fs::create_directory(folder, failed);
+  if (failed || !fs::is_directory(folder, failed))
+    throw Error(cat(option, ": cannot make the folder '", folder,
                     "': ", failed ? failed.message() : "a file has this name", "; name a folder that can be written"));
 }
 
@@ -98,54 +100,97 @@ class Turn {
 
 enum class Told : uint8_t { kNo, kYes };
 
-// The encoded file, unless it has to be made.
-std::unique_ptr<EncodedFile> open_kept(const fs::path& path, const KeptText& text, const std::string& origin,
-                                       Told told) {
-  std::error_code none_there;
-  if (!fs::exists(fs::symlink_status(path, none_there))) return nullptr;
-  try {
-    auto file = std::make_unique<EncodedFile>(path, text.shape);
-    if (file->origin() == origin) return file;
-    if (told == Told::kNo)
-      log::info(cat("[data] the text has changed since '", path.string(), "' was written: it is encoded again"));
-  } catch (const Error& error) {
-    if (told == Told::kNo) log::warn(cat("[data] ", error.what(), "; the text is encoded again"));
-  }
-  return nullptr;
-}
+// Files, and their writers, of one kind of text.
+struct Pairs {
+  using File = EncodedFile;
+  using Writer = EncodedFileWriter;
+  using Sink = PairSink;
+  using Shape = EncodedShape;
+};
+struct UnitsOfText {
+  using File = UnitFile;
+  using Writer = UnitFileWriter;
+  using Sink = UnitSink;
+  using Shape = UnitShape;
+};
 
-void encode_into(const fs::path& path, const KeptText& text, const std::string& origin,
-                 const std::function<TextReport(PairSink&)>& encode) {
-  log::info(cat("[data] encoding the text into '", path.string(), "', once: later trainings read it from there (",
-                text.option, ")"));
-  EncodedFileWriter writer(path, text.shape);
-  const TextReport report = encode(writer);
-  if (checksum(state_of(text)) != origin)
-    throw Error(cat("the text of '", path.string(), "' was changed while it was read; run again when it is whole"));
-  writer.commit(report, origin);
-}
+template <class Kind>
+class Keeper {
+ public:
+  using Encode = std::function<TextReport(typename Kind::Sink&)>;
+  explicit Keeper(const KeptText<typename Kind::Shape>& text)
+      : text_(text), origin_(checksum(state_of(text.paths, text.option))), path_(path_of(text)) {}
+
+  std::unique_ptr<typename Kind::File> keep(const Encode& encode) const {
+    std::unique_ptr<typename Kind::File> file = open_kept(Told::kNo);
+    if (!file) {
+      make_folder(text_.folder, text_.option);
+      const Turn turn(path_);
+      file = open_kept(Told::kYes);  // another process may have made it
+      if (!file) {
+        encode_into_file(encode);
+        file = std::make_unique<typename Kind::File>(path_, text_.shape);
+      }
+    } else {
+      // A process that was killed may have left it.
+      if (std::error_code none_there; fs::exists(lock_of(path_), none_there)) const Turn turn(path_);
+      log::info(cat("[data] the text is read from '", path_.string(), "'"));
+    }
+    log_report(file->report());
+    return file;
+  }
+
+ private:
+  // The encoded file, unless it has to be made.
+  std::unique_ptr<typename Kind::File> open_kept(Told told) const {
+    std::error_code none_there;
+    if (!fs::exists(fs::symlink_status(path_, none_there))) return nullptr;
+    try {
+      auto file = std::make_unique<typename Kind::File>(path_, text_.shape);
+      if (file->origin() == origin_) return file;
+      if (told == Told::kNo)
+        log::info(cat("[data] the text has changed since '", path_.string(), "' was written: it is encoded again"));
+    } catch (const Error& error) {
+      if (told == Told::kNo) log::warn(cat("[data] ", error.what(), "; the text is encoded again"));
+    }
+    return nullptr;
+  }
+
+  void encode_into_file(const Encode& encode) const {
+    log::info(cat("[data] encoding the text into '", path_.string(), "', once: later trainings read it from there (",
+                  text_.option, ")"));
+    typename Kind::Writer writer(path_, text_.shape);
+    const TextReport report = encode(writer);
+    if (checksum(state_of(text_.paths, text_.option)) != origin_)
+      throw Error(cat("the text of '", path_.string(), "' was changed while it was read; run again when it is whole"));
+    writer.commit(report, origin_);
+  }
+
+  const KeptText<typename Kind::Shape>& text_;
+  std::string origin_;
+  fs::path path_;
+};
 
 }  // namespace
 
-std::unique_ptr<PairSource> keep_text(const KeptText& text, const std::function<TextReport(PairSink&)>& encode) {
-  const std::string origin = checksum(state_of(text));
-  const fs::path path = path_of(text);
-  std::unique_ptr<EncodedFile> file = open_kept(path, text, origin, Told::kNo);
-  if (!file) {
-    make_folder(text);
-    const Turn turn(path);
-    file = open_kept(path, text, origin, Told::kYes);  // another process may have made it
-    if (!file) {
-      encode_into(path, text, origin, encode);
-      file = std::make_unique<EncodedFile>(path, text.shape);
-    }
-  } else {
-    // A process that was killed may have left it.
-    if (std::error_code none_there; fs::exists(lock_of(path), none_there)) const Turn turn(path);
-    log::info(cat("[data] the text is read from '", path.string(), "'"));
-  }
-  log_report(file->report());
-  return file;
+std::unique_ptr<PairSource> keep_text(const KeptText<EncodedShape>& text,
+                                      const std::function<TextReport(PairSink&)>& encode) {
+  return Keeper<Pairs>(text).keep(encode);
+}
+
+std::unique_ptr<UnitSource> keep_text(const KeptText<UnitShape>& text,
+                                      const std::function<TextReport(UnitSink&)>& encode) {
+  return Keeper<UnitsOfText>(text).keep(encode);
+}
+
+std::string folder_of_encoded(const std::string& named, const std::vector<std::string>& paths, int64_t held) {
+  if (!named.empty() || expected_bytes(paths) <= kMostHeldBytes / held) return named;
+  std::string folder = folder_of(paths.front());
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+  log::warn(cat("[data] the text is large, and its folder '", folder,
+                "' cannot be written: the text is held in memory; ",
+                "name a folder for the encoded text by --encoded-text"));
+  return "";
 }
 
 int64_t expected_bytes(const std::vector<std::string>& paths) {

@@ -48,7 +48,7 @@ std::vector<Pair> some_pairs(int64_t count, const EncodedShape& shape, uint64_t 
 
 struct Place {
   TestFolder folder;
-  KeptText text;
+  KeptText<EncodedShape> text;
   std::vector<Pair> pairs;
   int encoded = 0;  // times
 

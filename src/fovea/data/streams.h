@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/data/token_text.h"
+#include "fovea/data/unit_source.h"
 
 namespace fovea::data {
 
@@ -13,12 +14,17 @@ namespace fovea::data {
 enum class SegmentOrder : uint8_t { kStream, kShuffled };
 inline constexpr std::string_view kSegmentOrderNames = "stream|shuffled";
 
+// The segments that are shuffled together. A text of more is cut in sections of equal size, each of segments from all
+// over the text; an epoch takes the sections in a random order. A section keeps 8 bytes in memory for each segment.
+inline constexpr int64_t kSectionSegments = int64_t{1} << 26;
+
 struct SegmentOptions {
   SegmentOrder order = SegmentOrder::kStream;
   int64_t mini_batch = 16;       // segments of a batch
   int64_t segment_length = 512;  // units
   int64_t shards = 1;            // batches of one update, which read streams of their own
   uint64_t seed = 1;             // of the random order
+  int64_t section_segments = kSectionSegments;
 };
 
 // A batch: sequences behind each other, without padding.
@@ -42,10 +48,11 @@ struct Segments {
 class SegmentBatches {
  public:
   // `text` must outlive this. `begin` is Units::begin().
-  SegmentBatches(const TokenText& text, int64_t begin, const SegmentOptions& options, int64_t epoch);
-  int64_t size() const;
-  int64_t items(int64_t batch) const;  // sequences
-  Segments at(int64_t batch) const;
+  SegmentBatches(const UnitSource& text, int64_t begin, const SegmentOptions& options, int64_t epoch);
+  int64_t size() const { return std::ssize(items_); }
+  // The number of sequences of each batch.
+  const std::vector<int64_t>& items() const { return items_; }
+  Segments at(int64_t batch);
   // The number of this batch within its update, from 0: batches with the same number read the same streams.
   int64_t shard(int64_t batch) const;
 
@@ -56,16 +63,25 @@ class SegmentBatches {
   int64_t num_streams() const;
   int64_t num_shards() const;
   Range stream(int64_t index) const;
+  void count_streams();
+  void count_shuffled();
+  void lay_out(int64_t section);
   // Segments of a batch by stream; empty for a stream that has ended.
-  std::vector<Range> segments(int64_t batch) const;
-  // Shows `visit` the parts of a segment, cut where documents begin.
-  template <class Visit>
-  void each_sequence(Range segment, const Visit& visit) const;
+  std::vector<Range> segments(int64_t batch);
+  std::vector<Range> segments_of_streams(int64_t batch) const;
+  std::vector<Range> shuffled_segments(int64_t batch);
 
-  const TokenText& text_;
+  const UnitSource& text_;
   int64_t begin_;
   SegmentOptions options_;
-  std::vector<Range> shuffled_;  // all segments in their order, of kShuffled
+  int64_t epoch_;
+  std::vector<int64_t> items_;  // of each batch
+  // Only of kShuffled:
+  int64_t num_segments_ = 0;
+  std::vector<int64_t> section_order_;
+  std::vector<int64_t> first_batch_;  // of the sections in their order; [sections + 1]
+  int64_t section_ = -1;              // the one that is laid out in the member below
+  std::vector<int64_t> order_;        // the beginnings of its segments, in their order
 };
 
 struct WindowOptions {

@@ -61,12 +61,12 @@ const std::vector<Case> kCases = {{100, 4, 7, {0}},       {103, 4, 7, {0, 1, 26,
 TEST(SegmentBatches, StreamsReadOnSegmentAfterSegment) {
   for (const Case& c : kCases) {
     const TokenText text = counting(c.size, c.documents);
-    const SegmentBatches batches(text, kEos, {.mini_batch = c.mini_batch, .segment_length = c.segment_length}, 1);
+    SegmentBatches batches(text, kEos, {.mini_batch = c.mini_batch, .segment_length = c.segment_length}, 1);
     std::map<int64_t, std::vector<int64_t>> read;
     for (int64_t i = 0; i < batches.size(); ++i) {
       const Segments batch = batches.at(i);
       expect_inputs(text, batch.inputs, batch.outputs);
-      ASSERT_EQ(std::ssize(batch.streams), batches.items(i));
+      ASSERT_EQ(std::ssize(batch.streams), batches.items()[i]);
       ASSERT_EQ(batch.offsets.size(), batch.streams.size() + 1);
       ASSERT_EQ(batch.fresh.size(), batch.streams.size());
       EXPECT_EQ(batch.offsets.front(), 0);
@@ -96,7 +96,7 @@ TEST(SegmentBatches, StreamsReadOnSegmentAfterSegment) {
 
 TEST(SegmentBatches, LooksAsItIsDrawnHere) {
   const TokenText text = counting(9, {0, 3});
-  const SegmentBatches batches(text, kEos, {.mini_batch = 2, .segment_length = 4}, 1);
+  SegmentBatches batches(text, kEos, {.mini_batch = 2, .segment_length = 4}, 1);
   ASSERT_EQ(batches.size(), 2);
   const Segments first = batches.at(0), second = batches.at(1);
   EXPECT_THAT(first.outputs, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8));
@@ -115,13 +115,13 @@ TEST(SegmentBatches, ShuffledSegmentsAreTheTextInAnotherOrder) {
     const TokenText text = counting(c.size, c.documents);
     const SegmentOptions options = {
         .order = SegmentOrder::kShuffled, .mini_batch = c.mini_batch, .segment_length = c.segment_length};
-    const SegmentBatches batches(text, kEos, options, 1);
+    SegmentBatches batches(text, kEos, options, 1);
     std::vector<int64_t> units;
     for (int64_t i = 0; i < batches.size(); ++i) {
       const Segments batch = batches.at(i);
       expect_inputs(text, batch.inputs, batch.outputs);
-      EXPECT_EQ(std::ssize(batch.streams), i + 1 < batches.size() ? c.mini_batch : batches.items(i));
-      EXPECT_GE(batches.items(i), 1);
+      EXPECT_EQ(std::ssize(batch.streams), i + 1 < batches.size() ? c.mini_batch : batches.items()[i]);
+      EXPECT_GE(batches.items()[i], 1);
       for (size_t b = 0; b < batch.streams.size(); ++b) {
         EXPECT_EQ(batch.streams[b], static_cast<int64_t>(b));
         EXPECT_EQ(batch.fresh[b], 1);
@@ -135,6 +135,29 @@ TEST(SegmentBatches, ShuffledSegmentsAreTheTextInAnotherOrder) {
     }
     std::ranges::sort(units);
     EXPECT_EQ(units, std::vector<int64_t>(text.ids.begin(), text.ids.end()));
+  }
+}
+
+// Each segment once, in whatever order the batches are asked for.
+TEST(SegmentBatches, OfSectionsHaveEachUnitOnce) {
+  const TokenText text = counting(1000, {0, 3, 333, 341, 700});
+  for (const int64_t section_segments : {1, 7, 30, 50, 1000}) {
+    const SegmentOptions options = {
+        .order = SegmentOrder::kShuffled, .mini_batch = 4, .segment_length = 20, .section_segments = section_segments};
+    SegmentBatches in_order(text, kEos, options, 1), jumping(text, kEos, options, 1);
+    std::vector<std::vector<int64_t>> outputs;
+    std::vector<int64_t> units;
+    for (int64_t i = 0; i < in_order.size(); ++i) {
+      outputs.push_back(in_order.at(i).outputs);
+      units.insert(units.end(), outputs.back().begin(), outputs.back().end());
+    }
+    std::ranges::sort(units);
+    EXPECT_EQ(units, std::vector<int64_t>(text.ids.begin(), text.ids.end()));
+    Rng rng(4);
+    for (int i = 0; i < 50; ++i) {
+      const uint64_t batch = rng.below(outputs.size());
+      EXPECT_EQ(jumping.at(static_cast<int64_t>(batch)).outputs, outputs[batch]);
+    }
   }
 }
 

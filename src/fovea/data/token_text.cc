@@ -1,8 +1,11 @@
 #include "fovea/data/token_text.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
@@ -63,8 +66,8 @@ std::string names_of_texts(const std::vector<std::string>& paths) {
 
 class TokenTextLoader {
  public:
-  TokenTextLoader(const text::Units& units, const TokenTextOptions& options)
-      : units_(units), options_(options), threads_(options.threads) {
+  TokenTextLoader(const text::Units& units, const TokenTextOptions& options, UnitSink& sink)
+      : units_(units), options_(options), sink_(sink), threads_(options.threads), unk_(units.unk()) {
     if (options.trains && units.has_lines()) changes_.emplace(*units.vocab());
   }
 
@@ -87,9 +90,9 @@ class TokenTextLoader {
       last = text[size - 1];
       text.erase(0, size);
     }
-    result_.words += words_.words;
-    result_.bytes += offset_;
-    result_.lines += lines_before_ + (last == '\n' ? 0 : 1);
+    counts_.words += words_.words;
+    counts_.bytes += offset_;
+    counts_.lines += lines_before_ + (last == '\n' ? 0 : 1);
   }
 
   // Tells how much text will come, as far as the sizes of the files say it.
@@ -99,22 +102,19 @@ class TokenTextLoader {
       if (std::filesystem::is_regular_file(path, ignored)) expected_bytes_ += std::filesystem::file_size(path, ignored);
   }
 
-  TokenText finish(const std::vector<std::string>& paths) {
-    if (result_.ids.empty())
+  EncodedText finish(const std::vector<std::string>& paths) {
+    if (size_ == 0)
       throw Error(cat(options_.option, ": no text in ", names_of_texts(paths), "; expected a file that is not empty"));
-    std::vector<int64_t>& documents = result_.documents;
-    if (documents.back() == result_.size()) documents.pop_back();  // it has no unit
-    std::string line = cat("[data] ", thousands(result_.size()), " ", units_.unit_name(), "s from ",
-                           names_of_texts(paths), " (", thousands(result_.bytes), " bytes, ", thousands(result_.lines),
-                           " lines, ", thousands(result_.words), " words");
-    if (options_.documents != Documents::kNo) line += cat(", ", thousands(std::ssize(documents)), " documents");
+    std::string line = cat("[data] ", thousands(size_), " ", units_.unit_name(), "s from ", names_of_texts(paths), " (",
+                           thousands(counts_.bytes), " bytes, ", thousands(counts_.lines), " lines, ",
+                           thousands(counts_.words), " words");
+    if (options_.documents != Documents::kNo) line += cat(", ", thousands(documents_), " documents");
     line += ")";
-    if (const std::optional<int64_t> unk = units_.unk())
-      if (const auto unknown = std::ranges::count(result_.ids, static_cast<int32_t>(*unk)); unknown > 0)
-        line += cat("; ", thousands(unknown), " of them unknown");
-    log::info(line);
-    if (changes_) text::warn_of_changes(*changes_, *units_.vocab(), "lines");
-    return std::move(result_);
+    if (unknown_ > 0) line += cat("; ", thousands(unknown_), " of them unknown");
+    EncodedText text = {counts_, {std::move(line)}};
+    const std::string warning = changes_ ? text::change_warning(*changes_, *units_.vocab(), "lines") : "";
+    if (!warning.empty()) text.report.warnings.push_back(warning);
+    return text;
   }
 
  private:
@@ -177,32 +177,47 @@ class TokenTextLoader {
     }
   }
 
+  // A document begins with its first unit: one without any is left out.
   void append(const Slice& slice) {
-    if (result_.documents.empty()) {
-      result_.documents.push_back(0);
-    } else if (slice.begins_document && result_.documents.back() < result_.size()) {
-      if (!units_.has_lines()) result_.ids.push_back(static_cast<int32_t>(units_.eos()));
-      result_.documents.push_back(result_.size());
+    if (slice.begins_document && !awaits_document_) {
+      awaits_document_ = true;
+      if (!units_.has_lines()) put(std::array{static_cast<int32_t>(units_.eos())});
     }
-    result_.ids.insert(result_.ids.end(), slice.ids.begin(), slice.ids.end());
+    if (!slice.ids.empty()) {
+      if (std::exchange(awaits_document_, false)) {
+        sink_.begin_document();
+        ++documents_;
+      }
+      put(slice.ids);
+    }
     words_.add(slice.words);
     lines_before_ += slice.line_ends;
   }
 
-  // If the files are not compressed, this spares the ids the copies of a growing vector.
+  void put(std::span<const int32_t> ids) {
+    sink_.add(ids);
+    size_ += std::ssize(ids);
+    if (unk_) unknown_ += std::ranges::count(ids, static_cast<int32_t>(*unk_));
+  }
+
+  // If the files are not compressed, this spares held units the copies of a growing vector.
   void reserve() {
-    const auto done = static_cast<double>(result_.bytes + offset_), all = static_cast<double>(expected_bytes_);
+    const auto done = static_cast<double>(counts_.bytes + offset_), all = static_cast<double>(expected_bytes_);
     if (done >= all || has_reserved_) return;
     constexpr double kMargin = 1.05;
-    result_.ids.reserve(static_cast<size_t>(kMargin * static_cast<double>(result_.size()) / done * all));
+    sink_.expect(static_cast<int64_t>(kMargin * static_cast<double>(size_) / done * all));
     has_reserved_ = true;
   }
 
   const text::Units& units_;
   const TokenTextOptions& options_;
+  UnitSink& sink_;
   ThreadExecutor threads_;
   std::optional<text::TextChanges> changes_;
-  TokenText result_;
+  std::optional<int64_t> unk_;
+  TextCounts counts_;                               // of the files that are read
+  int64_t size_ = 0, documents_ = 0, unknown_ = 0;  // units, documents, units that are unknown
+  bool awaits_document_ = true;                     // the next unit begins one
   DocumentFinder finder_;
   uint64_t expected_bytes_ = 0;
   bool has_reserved_ = false;
@@ -214,21 +229,51 @@ class TokenTextLoader {
   text::Units::Begin begin_ = text::Units::Begin::kLine;  // of the next slice
 };
 
+class HeldUnits : public UnitSink {
+ public:
+  explicit HeldUnits(TokenText& text) : text_(text) {}
+  void begin_document() override { text_.documents.push_back(text_.size()); }
+  void add(std::span<const int32_t> ids) override { text_.ids.insert(text_.ids.end(), ids.begin(), ids.end()); }
+  void expect(int64_t units) override { text_.ids.reserve(static_cast<size_t>(units)); }
+
+ private:
+  TokenText& text_;
+};
+
 }  // namespace
 
-TokenText load_token_text(const std::vector<std::string>& paths, const text::Units& units,
-                          const TokenTextOptions& options) {
-  TokenTextLoader loader(units, options);
+EncodedText encode_units(const std::vector<std::string>& paths, const text::Units& units,
+                         const TokenTextOptions& options, UnitSink& sink) {
+  TokenTextLoader loader(units, options, sink);
   loader.expect(paths);
   for (const std::string& path : paths) loader.load(path);
   return loader.finish(paths);
 }
 
-std::string fingerprint(const TokenText& text) {
-  const auto bytes = [](const auto& values) {
-    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+TokenText load_token_text(const std::vector<std::string>& paths, const text::Units& units,
+                          const TokenTextOptions& options) {
+  TokenText text;
+  HeldUnits held(text);
+  const EncodedText encoded = encode_units(paths, units, options, held);
+  log_report(encoded.report);
+  static_cast<TextCounts&>(text) = encoded.counts;
+  return text;
+}
+
+void TokenText::read(int64_t begin, int64_t end, std::vector<int64_t>& out) const {
+  out.insert(out.end(), ids.begin() + begin, ids.begin() + end);
+}
+
+std::vector<int64_t> TokenText::documents_in(int64_t begin, int64_t end) const {
+  const auto first = std::ranges::lower_bound(documents, begin);
+  return {first, std::lower_bound(first, documents.end(), end)};
+}
+
+std::string TokenText::fingerprint() const {
+  const auto sum_of = [](const auto& values) {
+    return checksum({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])});
   };
-  return checksum(checksum(bytes(text.ids)) + checksum(bytes(text.documents)));
+  return checksum(sum_of(ids) + sum_of(documents));
 }
 
 }  // namespace fovea::data

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/data/corpus.h"
+#include "fovea/data/unit_source.h"
 #include "fovea/text/units.h"
 
 namespace fovea::data {
@@ -13,14 +15,20 @@ namespace fovea::data {
 enum class Documents : uint8_t { kNo, kBlank, kFile };
 inline constexpr std::string_view kDocumentsNames = "no|blank|file";
 
-// A text as units.
-struct TokenText {
+// Counts of a text as the files have it, decompressed. Words are separated by white space; a last line without an end
+// is a line.
+struct TextCounts {
+  int64_t bytes = 0, words = 0, lines = 0;
+};
+
+// A text as units, in memory.
+struct TokenText : UnitSource, TextCounts {
   std::vector<int32_t> ids;
   std::vector<int64_t> documents;  // the place in `ids` of each document's first unit; {0} with Documents::kNo
-  // Counts of the text as the files have it, unpacked. Words are separated by white space; a last line without an end
-  // is a line.
-  int64_t bytes = 0, words = 0, lines = 0;
-  int64_t size() const { return static_cast<int64_t>(ids.size()); }
+  int64_t size() const override { return static_cast<int64_t>(ids.size()); }
+  void read(int64_t begin, int64_t end, std::vector<int64_t>& out) const override;
+  std::vector<int64_t> documents_in(int64_t begin, int64_t end) const override;
+  std::string fingerprint() const override;
   // The place behind the last unit of a document.
   int64_t document_end(size_t document) const {
     return document + 1 < documents.size() ? documents[document + 1] : size();
@@ -34,13 +42,19 @@ struct TokenTextOptions {
   bool trains = false;                  // a model learns to write the text: warn if the vocabulary changes many lines
 };
 
-// Reads text files, plain or compressed; "-" is standard input. Unless units have lines, Units::eos() ends each
-// document but the last. Throws an Error for a missing file, for a text without units and, except with bytes, for a
-// text that is not UTF-8 or that has NUL bytes.
+struct EncodedText {
+  TextCounts counts;
+  TextReport report;
+};
+
+// Reads text files, plain or compressed, and encodes them without ever holding a large text; "-" is standard input.
+// Unless units have lines, Units::eos() ends each document but the last. Throws an Error for a missing file, for a text
+// without units and, except with bytes, for a text that is not UTF-8 or that has NUL bytes.
+EncodedText encode_units(const std::vector<std::string>& paths, const text::Units& units,
+                         const TokenTextOptions& options, UnitSink& sink);
+
+// The units of encode_units(), held; logs its report.
 TokenText load_token_text(const std::vector<std::string>& paths, const text::Units& units,
                           const TokenTextOptions& options);
-
-// XXH3 of all units and of the places of documents: tells whether a run resumes with the text that it began with.
-std::string fingerprint(const TokenText& text);
 
 }  // namespace fovea::data

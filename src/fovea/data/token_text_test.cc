@@ -92,10 +92,10 @@ TEST_F(TokenTextTest, ThreadsAndPackingChangeNothing) {
   const TokenText three = load_token_text({plain}, units, {.documents = Documents::kBlank, .threads = 3});
   const TokenText unpacked = load_token_text({folder_ / "packed.xz"}, units, {.documents = Documents::kBlank});
   EXPECT_EQ(one.documents.size(), 20001U);
-  EXPECT_EQ(fingerprint(one), fingerprint(three));
-  EXPECT_EQ(fingerprint(one), fingerprint(unpacked));
+  EXPECT_EQ(one.fingerprint(), three.fingerprint());
+  EXPECT_EQ(one.fingerprint(), unpacked.fingerprint());
   EXPECT_EQ(one.bytes, unpacked.bytes);
-  EXPECT_NE(fingerprint(one), fingerprint(load_token_text({plain}, units, {})));
+  EXPECT_NE(one.fingerprint(), load_token_text({plain}, units, {}).fingerprint());
 }
 
 // Bytes are data; pieces are of text, which a byte order mark is not.
@@ -103,7 +103,7 @@ TEST_F(TokenTextTest, AByteOrderMarkIsNoText) {
   const std::string text = "ab\nba\n", marked = cat(kByteOrderMark, text);
   EXPECT_EQ(decoded(Units::bytes(), load(Units::bytes(), marked)), marked);
   const Units pieces = trained();
-  EXPECT_EQ(fingerprint(load(pieces, marked)), fingerprint(load(pieces, text)));
+  EXPECT_EQ(load(pieces, marked).fingerprint(), load(pieces, text).fingerprint());
 }
 
 TEST_F(TokenTextTest, AnEmptyLineBeginsADocument) {

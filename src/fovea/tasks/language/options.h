@@ -12,7 +12,7 @@ namespace fovea::language {
 // The options that training takes for this task alone.
 struct Options {
   std::vector<std::string> train_sets, valid_sets;
-  std::string vocabs;
+  std::string vocabs, encoded_text;
   int64_t mini_batch = 16;
   std::string order = "stream";
   double label_smoothing = 0;
@@ -27,6 +27,10 @@ struct Options {
             "what the units are: bytes, a SentencePiece model (fovea vocab), or a folder with the tokeniser of a model "
             "of Hugging Face's",
             "v"),
+        field("encoded-text", &C::encoded_text,
+              "folder for the encoded training text, which later trainings read; training then takes no more memory "
+              "for a larger text (default: the folder of the text for more than 1 GiB of it, 256 MiB with --vocabs "
+              "bytes; else memory)"),
         number("mini-batch", &C::mini_batch, "segments in a batch", 1, 1e9),
         choice("order", &C::order,
                "read the text as mini-batch streams, segment after segment, or its segments in random order",

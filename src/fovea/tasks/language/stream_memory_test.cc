@@ -38,7 +38,7 @@ std::vector<double> log_probs(const nn::Model& model, const ScoringOptions& opti
 std::vector<double> in_training_order(nn::Model model, const data::TokenText& text, const data::SegmentOptions& options,
                                       int64_t limit) {
   const torch::NoGradGuard guard;
-  const data::SegmentBatches batches(text, kEos, options, 1);
+  data::SegmentBatches batches(text, kEos, options, 1);
   StreamMemory memory(limit, options.shards);
   std::vector<std::vector<double>> streams(static_cast<size_t>(options.shards * options.mini_batch));
   for (int64_t batch = 0; batch < batches.size(); ++batch) {

@@ -14,6 +14,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/training_text.h"
 
 namespace fovea::language {
 namespace {
@@ -44,10 +45,10 @@ LanguageConfig with_order(LanguageConfig config, const Options& options) {
   return config;
 }
 
-std::string fingerprint_of(const data::TokenText& text, const Options& options, const LanguageConfig& config,
+std::string fingerprint_of(const data::UnitSource& text, const Options& options, const LanguageConfig& config,
                            const data::SegmentOptions& segments) {
-  return checksum(cat(data::fingerprint(text), " ", segments.mini_batch, " ", segments.shards, " ",
-                      segments.segment_length, " ", options.order, " ", config.documents, " ", segments.seed));
+  return checksum(cat(text.fingerprint(), " ", segments.mini_batch, " ", segments.shards, " ", segments.segment_length,
+                      " ", options.order, " ", config.documents, " ", segments.seed));
 }
 
 }  // namespace
@@ -58,8 +59,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       device_(nn::parse_device(config.devices)),
       config_(with_order(model, options_)),
       units_(load_units(options_.vocabs, config_)),
-      train_(load_text(options_.train_sets, units_, config_,
-                       {.threads = tasks::encoding_threads(config), .option = "--train-sets", .trains = true})),
+      train_(load_training_text(config, options_, config_, units_)),
       valid_(load_text(options_.valid_sets, units_, config_,
                        {.threads = tasks::encoding_threads(config), .option = "--valid-sets"})),
       segments_{.order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options_.order, "--order: got"),
@@ -71,8 +71,8 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
   parts_ = {.module = model_.ptr(),
             .rules = nn::span_rules(*model_),
             .identity = nn::identity_of(kTask, config_, units_.files()),
-            .fingerprint = fingerprint_of(train_, options_, config_, segments_),
-            .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
+            .fingerprint = fingerprint_of(*train_, options_, config_, segments_),
+            .valid_fingerprint = options_.valid_sets.empty() ? "" : valid_.fingerprint(),
             .measures = measures().known(),
             .default_measures = language::default_measures(units_)};
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
@@ -82,17 +82,15 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
                   "rotary counts distances"));
   if (config_.memory_length > 0) memory_.emplace(config_.memory_length, segments_.shards);
   if (config_.same_length) model_->limit_reach(config_.memory_length + 1);
-  if (train_.size() < config_.segment_length)
-    log::warn(cat("--train-sets: the text has ", thousands(train_.size()), " units, fewer than one segment of ",
+  if (train_->size() < config_.segment_length)
+    log::warn(cat("--train-sets: the text has ", thousands(train_->size()), " units, fewer than one segment of ",
                   config_.segment_length, " (--segment-length); all of it is one short segment"));
 }
 
 std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
-  batches_.emplace(train_, units_.begin(), segments_, epoch);
+  batches_.emplace(*train_, units_.begin(), segments_, epoch);
   if (memory_) memory_->clear();
-  std::vector<int64_t> items(static_cast<size_t>(batches_->size()));
-  for (size_t i = 0; i < items.size(); ++i) items[i] = batches_->items(static_cast<int64_t>(i));
-  return items;
+  return batches_->items();
 }
 
 train::BatchLoss LanguageTask::loss(int64_t batch, const nn::ForwardContext& context) {

@@ -7,6 +7,7 @@
 
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
+#include "fovea/data/unit_source.h"
 #include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/language/config.h"
@@ -41,7 +42,8 @@ class LanguageTask final : public train::Task {
   at::Device device_;
   LanguageConfig config_;
   text::Units units_;
-  data::TokenText train_, valid_;
+  std::unique_ptr<data::UnitSource> train_;
+  data::TokenText valid_;
   data::SegmentOptions segments_;
   nn::Model model_;
   std::optional<data::SegmentBatches> batches_;  // of the epoch

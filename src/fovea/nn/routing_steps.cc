@@ -104,8 +104,10 @@ void RoutingSteps::append(const Group& group, std::vector<HeadState>& states, co
   std::vector<int32_t> nearest;
   if (group.centroids.defined()) scores = ops::cluster_scores(vectors, group.centroids).to(at::kFloat);
   if (group.route().is_causal())
-    nearest = kernels::nearest_clusters<float>({scores.const_data_ptr<float>(), group.heads, tokens, clusters},
-                                               ops::executor_for(scores.numel()));
+    nearest = kernels::nearest_clusters<float>(
+        {group.heads, tokens, clusters,
+         [&](int64_t head) { return scores.const_data_ptr<float>() + head * tokens * clusters; }},
+        ops::executor_for(scores.numel()));
   const std::vector<uint64_t> streams = streams_of(group, &states == &group.key_states);
   ops::executor_for(vectors.numel()).run(std::ssize(states), [&](int64_t index, int) {
     const int64_t row = index / group.heads, head = index % group.heads;

@@ -20,7 +20,7 @@
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing_batch.h"
-#include "fovea/ops/routing_distance.h"
+#include "fovea/ops/routing_entry.h"
 #include "fovea/ops/routing_weights.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -29,7 +29,6 @@ namespace {
 
 using kernels::TokenRange;
 
-constexpr double kNormEps = 1e-6;
 constexpr uint64_t kOwnKeys = 0x6b657973;  // parts the random members of keys from those of queries
 
 // Calls visit(member) for those whose own key is the only one that they may see.
@@ -73,8 +72,8 @@ at::Tensor with_own_values(const at::Tensor& out, const RoutedBatch& batch, cons
   return at::index_put(out, rows, own.to(out.scalar_type()), /*accumulate=*/true);
 }
 
-// The tokens in `ranges` of one side.
-RoutedSide side_of(const RoutedTokens& tokens, const std::vector<TokenRange>& ranges, const at::Tensor& centroids) {
+// The counted tokens of one side.
+RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& distance, const at::Tensor& centroids) {
   const int64_t heads = tokens.heads(), clusters = centroids.size(1), width = tokens.vectors.size(2);
   const at::Tensor x = tokens.vectors.detach().cpu();
   const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -85,33 +84,22 @@ RoutedSide side_of(const RoutedTokens& tokens, const std::vector<TokenRange>& ra
     return std::span<double>(t.mutable_data_ptr<double>(), static_cast<size_t>(t.numel()));
   };
   const auto add = [&]<class T>(T) {
-    kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters}, ranges,
-                                 all(counts), all(sums), executor_for(wide.numel()));
+    kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters},
+                                 tokens.counted, all(counts), all(sums), executor_for(wide.numel()));
   };
   type == at::kDouble ? add(double()) : add(float());
   RoutedSide side;
   side.counts = counts.to(centroids.device(), type), side.sums = sums.to(centroids.device(), type);
-  side.distance = distance_to_centroids(tokens.vectors, centroids, {tokens.nearest, ranges});
+  side.distance = distance;
   return side;
 }
 
-// The tokens of keys of their own that count: without those of memory, which counted when they were queries.
-std::vector<TokenRange> counted_keys(const RoutedBatch& batch) {
-  std::vector<TokenRange> ranges = batch.keys->ranges;
-  if (!batch.limits_own_keys) return ranges;
-  for (size_t b = 0; b < ranges.size(); ++b) {
-    const int64_t memory = ranges[b].length - batch.queries->ranges[b].length;
-    ranges[b].begin += memory, ranges[b].length -= memory;
-  }
-  return ranges;
-}
-
-void report(const RoutedBatch& batch, const RoutedGroup& group) {
+void report(const RoutedBatch& batch, const MemberInputs& inputs, const RoutedGroup& group) {
   RoutedReport out;
   out.first_head = group.first_head;
   if (group.spec.route()->has_centroids()) {
-    out.sides.push_back(side_of(*batch.queries, batch.queries->ranges, group.centroids));
-    if (!batch.shared) out.sides.push_back(side_of(*batch.keys, counted_keys(batch), group.centroids));
+    out.sides.push_back(side_of(*batch.queries, inputs.q_distance, group.centroids));
+    if (!batch.shared) out.sides.push_back(side_of(*batch.keys, inputs.k_distance, group.centroids));
   }
   const auto* starts = batch.queries->members->starts.const_data_ptr<int32_t>();
   const int64_t heads = batch.queries->heads();
@@ -124,26 +112,50 @@ void report(const RoutedBatch& batch, const RoutedGroup& group) {
   group.inputs.reports->push_back(std::move(out));
 }
 
+// The products of one head's vectors with its centroids, [T, c]: x [T, H, D] and means [H, c, D] in float32.
+void multiply_head(const at::Tensor& x, const at::Tensor& means, int64_t head, float* out) {
+  const int64_t heads = x.size(1), width = x.size(2), clusters = means.size(1);
+  kernels::RowProduct<float> job{.a = x.const_data_ptr<float>() + head * width,
+                                 .b = means.const_data_ptr<float>() + head * clusters * width,
+                                 .out = out};
+  job.rows = x.size(0), job.depth = width, job.columns = clusters;
+  job.a_stride = heads * width, job.out_stride = clusters;
+  job.b_depth_stride = 1, job.b_column_stride = width;
+  kernels::multiply(job, torch_executor());
+}
+
+// work(cluster scores): in float32 on the CPU each head's are computed when they are read.
+template <class Work>
+kernels::MemberLists with_scores(const at::Tensor& vectors, const at::Tensor& centroids, const Work& work) {
+  const int64_t tokens = vectors.size(0), heads = vectors.size(1), clusters = centroids.size(1);
+  const auto of_all = [&]<class S>(const at::Tensor& all, S) {
+    const auto of_head = [&](int64_t head) { return all.const_data_ptr<S>() + head * tokens * clusters; };
+    return work(kernels::ClusterScores<S>{heads, tokens, clusters, of_head});
+  };
+  const at::Tensor x = vectors.detach();
+  if (x.scalar_type() == at::kDouble) return of_all(cluster_scores(x, centroids), double());
+  if (!x.is_cpu()) return of_all(cluster_scores(x, centroids), float());
+  const at::Tensor wide = x.to(at::kFloat).contiguous(), means = centroids.detach().to(wide.options()).contiguous();
+  const at::Tensor room = recycled({tokens, clusters}, wide.options());
+  return work(kernels::ClusterScores<float>{heads, tokens, clusters, [&](int64_t head) {
+                                              multiply_head(wide, means, head, room.mutable_data_ptr<float>());
+                                              return room.const_data_ptr<float>();
+                                            }});
+}
+
 }  // namespace
 
-at::Tensor routing_vectors(const at::Tensor& x) { return at::layer_norm(x, {x.size(2)}, {}, {}, kNormEps); }
+at::Tensor routing_vectors(const at::Tensor& x) { return at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps); }
 
 at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids) {
   const bool is_double = vectors.scalar_type() == at::kDouble;
   const at::Tensor x = vectors.detach().to(is_double ? at::kDouble : at::kFloat).contiguous();
   const at::Tensor means = centroids.detach().to(x.options()).contiguous();
   if (is_double || !x.is_cpu()) return at::matmul(x.transpose(0, 1), means.transpose(1, 2)).cpu().contiguous();
-  const int64_t tokens = x.size(0), heads = x.size(1), width = x.size(2), clusters = means.size(1);
+  const int64_t tokens = x.size(0), heads = x.size(1), clusters = means.size(1);
   at::Tensor scores = recycled({heads, tokens, clusters}, x.options());
-  for (int64_t h = 0; h < heads; ++h) {
-    kernels::RowProduct<float> job{.a = x.const_data_ptr<float>() + h * width,
-                                   .b = means.const_data_ptr<float>() + h * clusters * width,
-                                   .out = scores.mutable_data_ptr<float>() + h * tokens * clusters};
-    job.rows = tokens, job.depth = width, job.columns = clusters;
-    job.a_stride = heads * width, job.out_stride = clusters;
-    job.b_depth_stride = 1, job.b_column_stride = width;
-    kernels::multiply(job, torch_executor());
-  }
+  for (int64_t h = 0; h < heads; ++h)
+    multiply_head(x, means, h, scores.mutable_data_ptr<float>() + h * tokens * clusters);
   return scores;
 }
 
@@ -152,19 +164,14 @@ kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const Token
   const Routed& route = *group.spec.route();
   Executor& executor = executor_for(vectors.numel());
   if (!route.has_centroids()) return kernels::random_members({streams, route.clusters}, ranges, route.window, executor);
-  const int64_t tokens = vectors.size(0), heads = vectors.size(1);
-  const at::Tensor scores = cluster_scores(vectors, group.centroids);
-  const auto choose = [&]<class S>(S) {
-    const kernels::ClusterScores<S> view{scores.const_data_ptr<S>(), heads, tokens, route.clusters};
-    std::vector<int32_t> found;
-    if (route.is_causal() || nearest != nullptr) found = kernels::nearest_clusters(view, executor);
-    kernels::MemberLists lists = route.is_causal()
-                                     ? kernels::nearest_members({found, heads, route.clusters}, ranges, executor)
-                                     : kernels::best_members(view, ranges, route.window, executor);
+  const auto choose = [&]<class S>(const kernels::ClusterScores<S>& scores) {
+    if (!route.is_causal()) return kernels::best_members(scores, ranges, route.window, executor, nearest);
+    std::vector<int32_t> found = kernels::nearest_clusters(scores, executor);
+    kernels::MemberLists lists = kernels::nearest_members({found, scores.heads, route.clusters}, ranges, executor);
     if (nearest != nullptr) *nearest = std::move(found);
     return lists;
   };
-  return scores.scalar_type() == at::kDouble ? choose(double()) : choose(float());
+  return with_scores(vectors, group.centroids, choose);
 }
 
 RowScale row_scale_of(const Routed& route) { return route.is_causal() ? RowScale::kNone : RowScale::kAverage; }
@@ -197,14 +204,16 @@ double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim) {
 at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   const RoutedBatch batch = routed_batch(x, arguments, group);
   const at::Tensor v = token_rows(x.v);
-  const CoreTensors rows = member_rows(batch, v);
+  const bool measures = group.inputs.reports != nullptr && group.spec.route()->has_centroids();
+  const MemberInputs inputs = member_inputs(batch, v, measures ? group.centroids : at::Tensor());
+  const CoreTensors& rows = inputs.rows;
   std::vector<at::Tensor> parts;
   for_each_call(batch, rows, arguments,
                 [&](const CoreTensors& part, const GroupCall& call) { parts.push_back(call_forward(part, call).out); });
   const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
   at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route()));
   if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route(), v);
-  if (group.inputs.reports != nullptr) report(batch, group);
+  if (group.inputs.reports != nullptr) report(batch, inputs, group);
   if (group.inputs.rows != nullptr) group.inputs.rows->push_back(weight_lists(batch, rows, arguments, group));
   return from_token_rows(out, x.q);
 }
@@ -217,7 +226,7 @@ at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, cons
     }
   }
   const RoutedBatch batch = routed_batch(x, arguments, group);
-  const RoutedRows rows = weight_lists(batch, member_rows(batch, token_rows(x.v)), arguments, group);
+  const RoutedRows rows = weight_lists(batch, member_inputs(batch, token_rows(x.v), {}).rows, arguments, group);
   return dense_weights(rows, batch.sequences, 0).to(x.q.options());
 }
 

@@ -13,6 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/routing_entry.h"
 
 namespace fovea::ops {
 namespace {
@@ -41,14 +42,23 @@ void set_members(RoutedTokens& side) {
 RoutedTokens routed_tokens(const at::Tensor& x, std::vector<TokenRange> ranges, const RoutedGroup& group,
                            const std::vector<uint64_t>& streams) {
   RoutedTokens side;
-  side.vectors = routing_vectors(x);
-  side.ranges = std::move(ranges);
+  // Queries of memory are those of the keys, of which they take the vectors.
+  if (has_row_loops(x) && !group.inputs.memory_queries.defined()) side.given = x;
+  side.vectors = routing_vectors(side.given.defined() ? x.detach() : x);
+  side.counted = side.ranges = std::move(ranges);
   if (x.size(0) * x.size(1) > std::numeric_limits<int32_t>::max())
     throw Error(cat("attention: ", x.size(0), " tokens of ", x.size(1), " heads are too many for ", Routed::kName));
   side.lists = members_of(side.vectors, side.ranges, group, streams, &side.nearest);
-  side.members = c10::make_intrusive<MemberRows>(side.lists, side.tokens(), side.heads());
   set_members(side);
   return side;
+}
+
+// `ranges` of keys of their own become those of the last ones, as many as the queries.
+void leave_out_memory(std::vector<TokenRange>& ranges, const std::vector<Sequence>& sequences) {
+  for (size_t b = 0; b < ranges.size(); ++b) {
+    ranges[b].begin += sequences[b].k_length - sequences[b].q_length;
+    ranges[b].length = sequences[b].q_length;
+  }
 }
 
 // x [T_k, H, D] of the keys -> [T_q, H, D] of the queries, the last tokens of each sequence.
@@ -67,7 +77,7 @@ at::Tensor last_rows(const at::Tensor& x, const std::vector<Sequence>& sequences
 RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>& sequences) {
   RoutedTokens side;
   side.vectors = last_rows(keys.vectors, sequences);
-  side.ranges = ranges_of(sequences, &Sequence::q_begin, &Sequence::q_length);
+  side.counted = side.ranges = ranges_of(sequences, &Sequence::q_begin, &Sequence::q_length);
   const int64_t heads = side.heads(), tokens = side.tokens(), count = std::ssize(sequences);
   const int64_t lists = std::ssize(keys.lists.offsets) - 1, clusters = count > 0 ? lists / (heads * count) : 1;
   side.nearest.resize(static_cast<size_t>(heads * tokens));
@@ -163,6 +173,19 @@ at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, c
   return all.narrow(1, group.first_head, heads);
 }
 
+EnteredRows enter(const RoutedTokens& side, const at::Tensor& centroids) {
+  if (side.given.defined()) {
+    auto entry = c10::make_intrusive<ClusterEntry>();
+    entry->members = side.members, entry->centroids = centroids;
+    if (centroids.defined()) entry->tokens = {side.nearest, side.counted};
+    return enter_clusters(side.given, side.vectors, entry);
+  }
+  EnteredRows out;
+  out.q = out.k = gather_rows(side.vectors, side.members);
+  if (centroids.defined()) out.distance = distance_to_centroids(side.vectors, centroids, {side.nearest, side.counted});
+  return out;
+}
+
 }  // namespace
 
 SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const Routed& route) {
@@ -179,9 +202,10 @@ RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const
   const bool with_memory = group.inputs.memory_queries.defined();
   check_lengths(batch, arguments, group);
   const auto side = [&](const at::Tensor& tokens, int64_t Sequence::*begin, int64_t Sequence::*length, bool own_keys) {
-    return std::make_shared<const RoutedTokens>(routed_tokens(token_rows(tokens),
-                                                              ranges_of(batch.sequences, begin, length), group,
-                                                              member_streams(arguments, tokens.size(1), own_keys)));
+    const std::vector<uint64_t> streams = member_streams(arguments, tokens.size(1), own_keys);
+    RoutedTokens out = routed_tokens(token_rows(tokens), ranges_of(batch.sequences, begin, length), group, streams);
+    if (own_keys && batch.limits_own_keys) leave_out_memory(out.counted, batch.sequences);
+    return std::make_shared<const RoutedTokens>(std::move(out));
   };
   if (with_memory) {
     batch.keys = side(queries_with_memory(x, batch, group), &Sequence::k_begin, &Sequence::k_length, false);
@@ -196,12 +220,18 @@ RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const
   return batch;
 }
 
-CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v) {
-  CoreTensors rows;
-  rows.q = gather_rows(batch.queries->vectors, batch.queries->members);
-  rows.k = batch.same_tokens() ? rows.q : gather_rows(batch.keys->vectors, batch.keys->members);
-  rows.v = gather_rows(v, batch.keys->members);
-  return rows;
+MemberInputs member_inputs(const RoutedBatch& batch, const at::Tensor& v, const at::Tensor& centroids) {
+  MemberInputs out;
+  const EnteredRows queries = enter(*batch.queries, centroids);
+  out.rows.q = queries.q, out.q_distance = queries.distance;
+  if (batch.same_tokens()) {
+    out.rows.k = queries.k;
+  } else {
+    const EnteredRows keys = enter(*batch.keys, batch.shared ? at::Tensor() : centroids);
+    out.rows.k = keys.k, out.k_distance = keys.distance;
+  }
+  out.rows.v = gather_rows(v, batch.keys->members);
+  return out;
 }
 
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v) {
@@ -226,7 +256,7 @@ void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const Grou
     };
     at::Tensor q_offsets, k_offsets;
     const at::Tensor q = part(rows.q, batch.queries->offsets, q_offsets);
-    const at::Tensor k = batch.same_tokens() ? q : part(rows.k, batch.keys->offsets, k_offsets);
+    const at::Tensor k = part(rows.k, batch.keys->offsets, k_offsets);
     const at::Tensor v = part(rows.v, batch.keys->offsets, k_offsets);
     arguments.q_offsets = q_offsets, arguments.k_offsets = k_offsets;
     if (batch.seen.defined()) {

@@ -18,9 +18,11 @@ namespace fovea::ops {
 
 // The queries or the keys of a batch, routed.
 struct RoutedTokens {
-  at::Tensor vectors;  // [T, H, D], normalised, with a graph
+  at::Tensor given;    // [T, H, D], with a graph; undefined where the vectors have it
+  at::Tensor vectors;  // [T, H, D], normalised
   std::vector<kernels::TokenRange> ranges;
-  std::vector<int32_t> nearest;  // [H, T]; empty without centroids
+  std::vector<kernels::TokenRange> counted;  // without tokens of memory, which counted when they were queries
+  std::vector<int32_t> nearest;              // [H, T]; empty without centroids
   kernels::MemberLists lists;
   MemberRowsPointer members;
   at::Tensor offsets;  // of the lists
@@ -55,8 +57,12 @@ SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const 
 // Throws an Error if routed_attention() refuses the call.
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
-// Rows of q, k and v in the order of members, [N, 1, D] of each side; v [T_k, H, D].
-CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v);
+struct MemberInputs {
+  CoreTensors rows;                   // of q, k and v in the order of members, [N, 1, D] of each side
+  at::Tensor q_distance, k_distance;  // RoutedSide::distance; that of keys undefined where they are queries
+};
+// v [T_k, H, D]. Distances are measured if the centroids are defined.
+MemberInputs member_inputs(const RoutedBatch& batch, const at::Tensor& v, const at::Tensor& centroids);
 // If keys are queries: the rows of v of the queries' own tokens, [T_q, H, D].
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);
 

@@ -34,7 +34,7 @@ struct CentroidRows {
     vectors = x.const_data_ptr<T>();
     means = centroids.const_data_ptr<Wide>();
   }
-  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using Wide = WideOf<T>;
   const T* vector(int64_t token, int64_t head) const { return vectors + (token * heads + head) * width; }
   const Wide* mean(int64_t token, int64_t head) const {
     return means + (head * clusters + nearest[static_cast<size_t>(head * tokens + token)]) * width;
@@ -50,10 +50,11 @@ at::Tensor wide_centroids(const at::Tensor& centroids) {
   return centroids.detach().to(std::is_same_v<T, double> ? at::kDouble : at::kFloat).contiguous();
 }
 
-int64_t count_of(const NearestOfTokens& tokens) {
+// The numbers that the distance is the mean of.
+double numbers_of(const at::Tensor& x, const NearestOfTokens& tokens) {
   int64_t count = 0;
   for (const kernels::TokenRange& range : tokens.ranges) count += range.length;
-  return count;
+  return static_cast<double>(count * x.size(1) * x.size(2));
 }
 
 // The sum of squares. Each head adds its tokens in their order.
@@ -109,9 +110,7 @@ struct Distance : torch::autograd::Function<Distance> {
     const at::Tensor x = given.contiguous();
     context->save_for_backward({x, centroids});
     context->saved_data["held"] = c10::IValue::make_capsule(held);
-    const double sum = with_row_type(x, [&]<class T>(T) { return squares<T>(x, centroids, held->tokens); });
-    const auto numbers = static_cast<double>(count_of(held->tokens) * x.size(1) * x.size(2));
-    return at::scalar_tensor(numbers > 0 ? sum / numbers : 0,
+    return at::scalar_tensor(mean_square_distance(x, centroids, held->tokens),
                              x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
   }
   static variable_list backward(AutogradContext* context, variable_list grads) {
@@ -119,8 +118,7 @@ struct Distance : torch::autograd::Function<Distance> {
     const variable_list saved = context->get_saved_variables();
     const auto held = c10::static_intrusive_pointer_cast<HeldNearest>(context->saved_data["held"].toCapsule());
     const at::Tensor& x = saved[0];
-    const auto numbers = static_cast<double>(count_of(held->tokens) * x.size(1) * x.size(2));
-    const double factor = numbers > 0 ? 2 * grads[0].item<double>() / numbers : 0;
+    const double factor = distance_factor(x, held->tokens, grads[0].item<double>());
     return {
         with_row_type(x, [&]<class T>(T) { return scaled_differences<T>(x, saved[1], held->tokens, factor); }), {}, {}};
   }
@@ -149,6 +147,18 @@ at::Tensor composed_distance(const at::Tensor& x, const at::Tensor& centroids, c
 }
 
 }  // namespace
+
+double mean_square_distance(const at::Tensor& given, const at::Tensor& centroids, const NearestOfTokens& tokens) {
+  const at::Tensor x = given.contiguous();
+  const double sum = with_row_type(x, [&]<class T>(T) { return squares<T>(x, centroids, tokens); });
+  const double numbers = numbers_of(x, tokens);
+  return numbers > 0 ? sum / numbers : 0;
+}
+
+double distance_factor(const at::Tensor& x, const NearestOfTokens& tokens, double grad) {
+  const double numbers = numbers_of(x, tokens);
+  return numbers > 0 ? 2 * grad / numbers : 0;
+}
 
 at::Tensor distance_to_centroids(const at::Tensor& x, const at::Tensor& centroids, NearestOfTokens tokens) {
   if (!has_row_loops(x)) return composed_distance(x, centroids, tokens);

@@ -20,7 +20,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr double kCountBias = 1e-2;
-constexpr int64_t kRowsATask = 512;
 
 at::Tensor int_tensor(const std::vector<int32_t>& values) {
   at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, at::kInt);
@@ -36,13 +35,6 @@ std::span<const int32_t> numbers(const at::Tensor& x) {
 template <class Sum>
 Sum scale_of(int32_t members, RowScale scale) {
   return scale == RowScale::kNone ? Sum(1) : static_cast<Sum>(1 / (static_cast<double>(members) + kCountBias));
-}
-template <class T>
-using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <class T>
-void prefetch(const T* row, int64_t width) {
-  for (int64_t i = 0; i < width; i += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(row + i);
 }
 
 // Calls work(first, last) for pieces of [0, count).
@@ -72,19 +64,17 @@ at::Tensor gather_on_cpu(const at::Tensor& given, const MemberRows& members, Row
         continue;
       }
       const auto r = static_cast<size_t>(row);
-      const auto factor = scale_of<SumOf<T>>(starts[r + 1] - starts[r], scale);
-      for (int64_t i = 0; i < width; ++i) to[p * width + i] = static_cast<T>(static_cast<SumOf<T>>(source[i]) * factor);
+      const auto factor = scale_of<WideOf<T>>(starts[r + 1] - starts[r], scale);
+      for (int64_t i = 0; i < width; ++i)
+        to[p * width + i] = static_cast<T>(static_cast<WideOf<T>>(source[i]) * factor);
     }
   });
   return out;
 }
 
-// Members of a row lie anywhere: those of later rows are asked for early.
-constexpr int64_t kMembersAhead = 8;
-
 template <class T>
 at::Tensor sum_on_cpu(const at::Tensor& given, const MemberRows& members, RowScale scale) {
-  using Sum = SumOf<T>;
+  using Sum = WideOf<T>;
   const at::Tensor y = given.contiguous();
   const int64_t width = y.size(2), rows = members.tokens * members.heads;
   at::Tensor out = recycled({members.tokens, members.heads, width}, y.options());

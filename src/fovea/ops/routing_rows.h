@@ -2,6 +2,9 @@
 #include <ATen/core/Tensor.h>
 #include <torch/custom_class.h>
 
+#include <cstdint>
+#include <type_traits>
+
 #include "fovea/kernels/routing/members.h"
 
 // Rows of tokens in the order of cluster members, and back: routed attention reads q, k and v through gather_rows() and
@@ -19,6 +22,19 @@ auto with_row_type(const at::Tensor& x, const Work& work) {
   if (x.scalar_type() == at::kDouble) return work(double());
   if (x.scalar_type() == at::kFloat) return work(float());
   return work(at::BFloat16());
+}
+
+// Sums of numbers of this type.
+template <class T>
+using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline constexpr int64_t kRowsATask = 512;  // of a loop over rows
+
+// Members of a row lie anywhere: those of later rows are asked for early.
+inline constexpr int64_t kMembersAhead = 8;
+template <class T>
+void prefetch(const T* row, int64_t width) {
+  for (int64_t i = 0; i < width; i += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(row + i);
 }
 
 struct MemberRows : torch::CustomClassHolder {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,12 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-// The nearness of each token to each centroid: element (head, token, cluster) of [H, T, C].
+// The nearness of each token to each centroid, a head at a time: of all heads they may take more room than q, k and v.
 template <class S>
 struct ClusterScores {
-  const S* data = nullptr;
   int64_t heads = 0, tokens = 0, clusters = 0;
-  const S* of(int64_t head, int64_t token) const { return data + (head * tokens + token) * clusters; }
+  // Returns the head's scores, [T, C], which are read before the next call.
+  std::function<const S*(int64_t head)> of_head;
 };
 
 // The members of every cluster in every sequence and head. List l = (head * sequences + sequence) * clusters + cluster
@@ -36,10 +37,10 @@ template <class S>
 std::vector<int32_t> nearest_clusters(const ClusterScores<S>& scores, Executor& executor);
 
 // Each cluster takes the `window` tokens of each sequence with the greatest scores, or all of a shorter sequence; of
-// equal scores the earlier tokens.
+// equal scores the earlier tokens. `nearest`, unless null, gets nearest_clusters().
 template <class S>
 MemberLists best_members(const ClusterScores<S>& scores, std::span<const TokenRange> sequences, int64_t window,
-                         Executor& executor);
+                         Executor& executor, std::vector<int32_t>* nearest = nullptr);
 
 // Each cluster takes the tokens of each sequence that are nearest to it.
 struct NearestClusters {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
+
+#include "fovea/base/rng.h"
 
 namespace fovea::kernels::members_test {
 namespace {
@@ -12,8 +15,10 @@ namespace {
 using Rows = std::vector<int32_t>;
 
 // Scores of [H, T, C] in one list.
-ClusterScores<float> view(const std::vector<float>& scores, int64_t heads, int64_t clusters) {
-  return {scores.data(), heads, std::ssize(scores) / (heads * clusters), clusters};
+template <class S>
+ClusterScores<S> view(const std::vector<S>& scores, int64_t heads, int64_t clusters) {
+  const int64_t each = std::ssize(scores) / heads;
+  return {heads, each / clusters, clusters, [&scores, each](int64_t head) { return scores.data() + head * each; }};
 }
 
 Rows list(const MemberLists& lists, size_t l) {
@@ -64,6 +69,74 @@ TEST(Members, NotFiniteScoresHaveAnOrder) {
   EXPECT_LT(rank_of(-1.0F), rank_of(0.0F));
   EXPECT_EQ(rank_of(-0.0F), rank_of(0.0F));
   EXPECT_LT(rank_of(1.0F), rank_of(infinity));
+}
+
+// The first `window` places of a stable sort, in the order of the text.
+template <class S>
+Rows defined_best(const std::vector<S>& column, int64_t window) {
+  Rows places(column.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::ranges::stable_sort(places, [&](int32_t a, int32_t b) { return column[size_t(a)] > column[size_t(b)]; });
+  places.resize(std::min(places.size(), static_cast<size_t>(window)));
+  std::ranges::sort(places);
+  return places;
+}
+
+// Sizes around those at which a sample is taken, whole groups of columns and others, and columns in which the sample
+// says nothing: rising, falling, many equal scores, all equal, and great ones at its places.
+template <class S>
+void expect_defined_best() {
+  ThreadExecutor executor(2);
+  Rng rng(5);
+  for (const int64_t tokens : {1, 100, 1024, 1025, 3001}) {
+    for (const int64_t clusters : {1, 5, 16, 37}) {
+      std::vector<S> scores(static_cast<size_t>(2 * (tokens + 7) * clusters));
+      std::set<int64_t> looked_at;  // rows of the second sequence: the places of a sample
+      for (int64_t i = 0; i < 512; ++i) looked_at.insert(7 + i * tokens / 512);
+      const auto score = [&](int64_t t, int64_t c) -> S {
+        const S drawn = static_cast<S>(rng.normal());
+        switch (c % 6) {
+          case 0:
+            return drawn * 10;
+          case 1:
+            return static_cast<S>(t);
+          case 2:
+            return -static_cast<S>(t);
+          case 3:
+            return static_cast<S>(rng.below(4));
+          case 4:
+            return 1;
+          default:
+            return looked_at.contains(t) ? 100 + drawn : drawn;
+        }
+      };
+      for (int64_t row = 0; row < 2 * (tokens + 7); ++row)
+        for (int64_t c = 0; c < clusters; ++c)
+          scores[static_cast<size_t>(row * clusters + c)] = score(row % (tokens + 7), c);
+      const std::vector<TokenRange> ranges = {{0, 7}, {7, tokens}};
+      for (const int64_t window : {1, 8, 300, 1500}) {
+        std::vector<int32_t> nearest;
+        const MemberLists lists = best_members(view(scores, 2, clusters), ranges, window, executor, &nearest);
+        EXPECT_EQ(nearest, nearest_clusters(view(scores, 2, clusters), executor));
+        for (int64_t head = 0; head < 2; ++head) {
+          for (int64_t c = 0; c < clusters; ++c) {
+            std::vector<S> column;
+            for (int64_t t = 7; t < 7 + tokens; ++t)
+              column.push_back(scores[static_cast<size_t>((head * (tokens + 7) + t) * clusters + c)]);
+            Rows right = defined_best(column, window);
+            for (int32_t& place : right) place = static_cast<int32_t>((7 + place) * 2 + head);
+            ASSERT_EQ(list(lists, static_cast<size_t>((head * 2 + 1) * clusters + c)), right)
+                << tokens << " tokens, cluster " << c << " of " << clusters << ", window " << window;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Members, AreTheFirstOfAStableSort) {
+  expect_defined_best<float>();
+  expect_defined_best<double>();
 }
 
 TEST(Members, OfTheNearestClusterEachTokenOnce) {

@@ -22,7 +22,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.offsets.sums.count > 0) reasons.emplace_back("sums of weights by distance");
   if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (problem.given.any()) reasons.emplace_back("the pairs come with the call");
-  if (!problem.spec.pairs().is_full()) reasons.emplace_back("the spec has a pattern");
+  if (!problem.spec.pairs().is_full() && !leaves_out_own(problem)) reasons.emplace_back("the spec has a pattern");
   if (problem.spec.select) reasons.emplace_back("the spec has topk");
   if (!std::holds_alternative<Softmax>(problem.spec.transform) && !is_pointwise(problem.spec.transform)) {
     reasons.emplace_back("the transform needs whole rows of scores");

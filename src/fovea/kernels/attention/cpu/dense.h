@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
@@ -19,6 +20,12 @@ constexpr int64_t kMaxDenseHeadDim = 256;
 inline int64_t dense_stats(const AttentionProblem& problem) {
   if (is_pointwise(problem.spec.transform)) return 0;
   return 2 + (problem.dtype == DType::kBFloat16 ? (problem.head_dim + 1) / 2 : 0);
+}
+
+// Whether a query sees all keys but its own: the pattern `others`, which routed heads ask for.
+inline bool leaves_out_own(const AttentionProblem& problem) {
+  const Pairs& pairs = problem.spec.pairs();
+  return pairs.op == Pairs::Op::kLeaf && std::holds_alternative<Others>(pairs.leaf);
 }
 
 // Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys, which heads that

@@ -52,7 +52,6 @@ class DenseBackwardTask {
         view_(call, task_, *call.backward),
         in_(*call.backward),
         tiled_(call.tiled->of(view_.index(), task_.head)),
-        holds_queries_(!tiled_ && view_.sequence.q_length <= kHeldQueries),
         arena_(scratch),
         b_(dense_backward_buffers(arena_, call, task_)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
@@ -69,6 +68,8 @@ class DenseBackwardTask {
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ = RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width,
                             view_.words(call.bf16->weight_grads));
+    grad_queries_ = task_.parts > 1 ? b_.grad_queries : target_of(in_.grad_q, view_.queries(0), b_.grad_queries);
+    query_rows_ = held(queries_, b_.queries), grad_rows_ = held(grad_out_, b_.grad_out);
 #if defined(FOVEA_TILES)
     if (!tiled_) return;
     b_.tiles.begin({queries_, keys_, head_rows(in_.v, view_.key_head(), dtype), grad_out_}, view_.queries(0),
@@ -78,57 +79,66 @@ class DenseBackwardTask {
 
   template <class Transform>
   void run(const Transform& transform) {
-    const DType dtype = view_.problem.dtype;
-    fill(b_.grad_queries, 0, query_sums().end, 0);
+    if (grad_queries_ != b_.grad_queries) fill(grad_queries_, 0, view_.sequence.q_length * view_.padded, 0);
+    fill(b_.grad_queries, grad_queries_ == b_.grad_queries ? 0 : query_sums().queries, query_sums().end, 0);
     if (shared_.by_head != nullptr) std::fill_n(shared_.by_head, shared_.by_head_range.count, 0.0F);
     if (shared_.rows != nullptr) std::fill_n(shared_.rows, shared_.rows_range.count * view_.padded, 0.0F);
     const TiledRun tiled(tiled_);
-    if (holds_queries_) {
-      const DenseBlock all{.first = 0, .rows = view_.sequence.q_length};
-      pack_queries(all);
-      pack_grad_out(all);
-    }
+    pack_whole(query_rows_);
+    pack_whole(grad_rows_);
     if (view_.stats > 0) find_dots();
     for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
     }
     if (task_.parts > 1) return;
-    unpack_rows({b_.grad_queries, view_.padded, view_.width}, head_rows(in_.grad_q, task_.head, dtype),
-                view_.queries(0), view_.sequence.q_length);
+    put_rows(grad_queries_, in_.grad_q, view_.queries(0), view_.sequence.q_length);
     write_query_terms(view_, in_.grad_terms, sums_);
   }
 
  private:
   QuerySums query_sums() const { return {view_.problem, in_.grad_terms, view_.sequence.q_length, view_.padded}; }
 
-  // The block's rows, of packed queries or gradients of outputs.
-  float* of_block(float* packed, const DenseBlock& block) const {
-    return holds_queries_ ? packed + block.first * view_.padded : packed;
+  // Queries, or gradients of outputs, as packed rows: of the whole sequence, where the array holds them so or the
+  // sequence is short, or of the block at hand.
+  struct HeldRows {
+    HeadRows from = {};
+    float* room = nullptr;
+    const float* data = nullptr;
+    bool whole = false;
+  };
+  HeldRows held(const HeadRows& from, float* room) const {
+    const float* own = tiled_ ? nullptr : rows_in_place(from, view_.queries(0), view_.width);
+    if (own != nullptr) return {from, room, own, true};
+    return {from, room, room, !tiled_ && view_.sequence.q_length <= kHeldQueries};
   }
-  void pack_queries(const DenseBlock& block) {
-    pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, of_block(b_.queries, block));
+  void pack_whole(const HeldRows& rows) const {
+    if (rows.whole && rows.data == rows.room)
+      pack_rows(rows.from, view_.queries(0), view_.sequence.q_length, view_.width, rows.room);
   }
-  void pack_grad_out(const DenseBlock& block) {
-    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, of_block(b_.grad_out, block));
+  const float* of_block(const HeldRows& rows, const DenseBlock& block) const {
+    return rows.whole ? rows.data + block.first * view_.padded : rows.data;
+  }
+  void pack_block(const HeldRows& rows, const DenseBlock& block) const {
+    if (!rows.whole) pack_rows(rows.from, view_.queries(block.first), block.rows, view_.width, rows.room);
   }
 
   void find_dots() {
     const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype), residuals = view_.residuals(in_.stats);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
       const DenseBlock block{.first = first, .rows = std::min(kBlockRows, view_.sequence.q_length - first)};
-      if (!holds_queries_) pack_grad_out(block);
-      pack_rows(out, view_.queries(first), block.rows, view_.width, b_.left);
+      pack_block(grad_rows_, block);
+      const float* outputs = packed_rows(out, view_.queries(first), block.rows, view_.width, b_.left);
       if (residuals.data != nullptr) {
         pack_rows(residuals, {first, 1, nullptr}, block.rows, view_.width, b_.keys);
         for (int64_t i = 0; i < block.rows * view_.padded; i += kLanes) {
           store(b_.left + i, as_float(as_int(load(b_.left + i)) + (as_int(load(b_.keys + i)) >> 16)));
         }
       }
-      const float* grads = of_block(b_.grad_out, block);
+      const float* grads = of_block(grad_rows_, block);
       for (int64_t r = 0; r < block.rows; ++r) {
         F dot = set(0);
         for (int64_t i = r * view_.padded; i < (r + 1) * view_.padded; i += kLanes) {
-          dot = fma(load(b_.left + i), load(grads + i), dot);
+          dot = fma(load(outputs + i), load(grads + i), dot);
         }
         b_.dots[first + r] = sum(dot);
       }
@@ -138,7 +148,11 @@ class DenseBackwardTask {
   template <class Transform>
   void key_block(const Transform& transform, int64_t begin, int64_t columns) {
     const TokenList keys = view_.keys(begin);
-    const DType dtype = view_.problem.dtype;
+    grad_keys_ = b_.grad_keys, grad_values_ = b_.grad_values;
+    if (key_sums_ == nullptr) {
+      grad_keys_ = target_of(in_.grad_k, keys, b_.grad_keys);
+      grad_values_ = target_of(in_.grad_v, keys, b_.grad_values);
+    }
     pack_keys(keys, columns);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
@@ -146,16 +160,28 @@ class DenseBackwardTask {
       if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
     }
 #if defined(FOVEA_TILES)
-    if (tiled_) b_.tiles.take_sums(columns, b_.grad_keys, b_.grad_values);
+    if (tiled_) b_.tiles.take_sums(columns, grad_keys_, grad_values_);
 #endif
     if (key_sums_ != nullptr) {  // others read these keys too
       float* to = key_sums_ + (begin - task_.begin) * view_.padded;
-      add_to_chain(b_.grad_keys, columns * view_.padded, to);
-      add_to_chain(b_.grad_values, columns * view_.padded, to + (task_.end - task_.begin) * view_.padded);
+      add_to_chain(grad_keys_, columns * view_.padded, to);
+      add_to_chain(grad_values_, columns * view_.padded, to + (task_.end - task_.begin) * view_.padded);
       return;
     }
-    unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
-    unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
+    put_rows(grad_keys_, in_.grad_k, keys, columns);
+    put_rows(grad_values_, in_.grad_v, keys, columns);
+  }
+
+  // Where gradients of rows are summed: in the array, if it holds them as packed rows, or in `room`, from which
+  // put_rows() writes them.
+  float* target_of(const Rows<void>& to, const TokenList& at, float* room) const {
+    const HeadRows rows = head_rows(to, task_.head, view_.problem.dtype);
+    const float* own = tiled_ ? nullptr : rows_in_place(rows, at, view_.width);
+    return own != nullptr ? const_cast<float*>(own) : room;
+  }
+  void put_rows(const float* sums, const Rows<void>& to, const TokenList& at, int64_t count) const {
+    const HeadRows rows = head_rows(to, task_.head, view_.problem.dtype);
+    if (sums != rows_in_place(rows, at, view_.width)) unpack_rows({sums, view_.padded, view_.width}, rows, at, count);
   }
 
   void add_to_chain(const float* from, int64_t count, float* to) const {
@@ -169,9 +195,9 @@ class DenseBackwardTask {
 #endif
     scores_.pack_right(keys, columns, b_.key_panels);
     weight_grads_.pack_right(keys, columns, b_.value_panels);
-    pack_rows(keys_, keys, columns, view_.width, b_.keys);
-    fill(b_.grad_keys, 0, columns * view_.padded, 0);
-    fill(b_.grad_values, 0, columns * view_.padded, 0);
+    key_rows_ = packed_rows(keys_, keys, columns, view_.width, b_.keys);
+    fill(grad_keys_, 0, columns * view_.padded, 0);
+    fill(grad_values_, 0, columns * view_.padded, 0);
   }
 
 #if defined(FOVEA_TILES)
@@ -181,9 +207,8 @@ class DenseBackwardTask {
     if (terms_.any()) terms_.add(block, b_.weights);
     // Gradients of masked weights too: sums of finite products may be infinite, and 0 x infinity is NaN.
     for (int64_t r = 0; r < block.rows; ++r) {
-      const int64_t seen = view_.seen_of(block, r), end = block.part().end;
-      fill(b_.weights + r * kBlockStride, seen, end, -kInfinity);
-      fill(b_.grads + r * kBlockStride, seen, end, 0);
+      mask_unseen(view_, block, r, b_.weights + r * kBlockStride, -kInfinity);
+      mask_unseen(view_, block, r, b_.grads + r * kBlockStride, 0);
     }
     if (view_.problem.dropout > 0 || terms_.any()) {
       grade(transform, block, {0, block.rows});
@@ -191,7 +216,7 @@ class DenseBackwardTask {
     } else {
       b_.tiles.split_graded(transform, block, b_.weights, b_.grads, [&](int64_t r) { return graded(block.first + r); });
     }
-    b_.tiles.add(block, b_.grad_queries + block.first * view_.padded);
+    b_.tiles.add(block, grad_queries_ + block.first * view_.padded);
   }
 #endif
 
@@ -203,8 +228,8 @@ class DenseBackwardTask {
     const int64_t vecs = view_.padded / kLanes;
     const TokenList queries = view_.queries(block.first);
     const SeenPairs pairs(view_, block);
-    if (!holds_queries_) pack_queries(block);
-    const float* left = scores_.left(queries, block.rows, of_block(b_.queries, block), b_.left);
+    pack_block(query_rows_, block);
+    const float* left = scores_.left(queries, block.rows, of_block(query_rows_, block), b_.left);
     pairs.multiply_scores(scores_, {left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale},
                           {0, block.rows});
     if (terms_.any()) terms_.add(block, b_.weights);
@@ -212,8 +237,8 @@ class DenseBackwardTask {
     PositiveScores positive;
     if constexpr (Transform::kSkips) PositiveSearch(b_.weights, block, vecs, kPassingCosts.backward).run(positive);
     if (positive.live == 0) return;
-    if (!holds_queries_) pack_grad_out(block);
-    grad_left_ = weight_grads_.left(queries, block.rows, of_block(b_.grad_out, block), b_.left);
+    pack_block(grad_rows_, block);
+    grad_left_ = weight_grads_.left(queries, block.rows, of_block(grad_rows_, block), b_.left);
     const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
@@ -249,9 +274,9 @@ class DenseBackwardTask {
     const int64_t padded = view_.padded;
     return {.a = b_.grads,
             .a_row = kBlockStride,
-            .b = b_.keys,
+            .b = key_rows_,
             .b_step = padded,
-            .c = b_.grad_queries + block.first * padded,
+            .c = grad_queries_ + block.first * padded,
             .c_row = padded,
             .depth = block.columns,
             .factor = &in_.scale,
@@ -261,9 +286,9 @@ class DenseBackwardTask {
     return {.a = b_.grads,
             .a_row = 1,
             .a_step = kBlockStride,
-            .b = of_block(b_.queries, block),
+            .b = of_block(query_rows_, block),
             .b_step = view_.padded,
-            .c = b_.grad_keys,
+            .c = grad_keys_,
             .c_row = view_.padded,
             .depth = block.rows,
             .factor = &in_.scale,
@@ -273,8 +298,8 @@ class DenseBackwardTask {
     static constexpr float kOne = 1;
     Product product = key_product(block);
     product.a = b_.weights;
-    product.b = of_block(b_.grad_out, block);
-    product.c = b_.grad_values;
+    product.b = of_block(grad_rows_, block);
+    product.c = grad_values_;
     product.factor = &kOne;
     return product;
   }
@@ -302,7 +327,7 @@ class DenseBackwardTask {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
       const int64_t query = block.first + r;
       float *s = b_.weights + r * kBlockStride, *g = b_.grads + r * kBlockStride;
-      fill(g, view_.seen_of(block, r), block.part().end, 0);
+      mask_unseen(view_, block, r, g, 0);
       const RowDropout dropout = view_.dropout(query, block.begin);
       if (dropout.threshold > 0) dropout.apply(g, block.part());
       grade_row(transform, s, g, block.part().end, graded(query));
@@ -316,8 +341,12 @@ class DenseBackwardTask {
   const AttentionBackward& in_;
   HeadRows queries_, keys_, grad_out_;
   RowDots scores_, weight_grads_;
+  HeldRows query_rows_, grad_rows_;
   const float* grad_left_ = nullptr;  // of the block at hand
-  const bool tiled_, holds_queries_;
+  const float* key_rows_ = nullptr;   // packed, of the block of keys at hand
+  // The targets of dQ, and of dK and dV of the block of keys at hand.
+  float *grad_queries_ = nullptr, *grad_keys_ = nullptr, *grad_values_ = nullptr;
+  const bool tiled_;
   Arena arena_;
   DenseBackwardBuffers b_;
   DenseTerms terms_;

@@ -23,6 +23,7 @@ struct DenseView : SequenceView {
   DenseView(const DenseCall& call, const DenseTask& task, const Args& args)
       : SequenceView(*call.problem, *task.sequence, task.head, args) {
     stats = dense_stats(problem);
+    leaves_out_own_ = leaves_out_own(problem);
   }
 
   // The number of keys that query i of the sequence sees: the first ones.
@@ -30,6 +31,12 @@ struct DenseView : SequenceView {
   // The number of the block's columns that its row r sees.
   int64_t seen_of(const DenseBlock& block, int64_t r) const {
     return std::clamp<int64_t>(seen(block.first + r) - block.begin, 0, block.columns);
+  }
+  // The block's column that its row r leaves out although it sees later ones, the query's own key; -1: none.
+  int64_t left_out_of(const DenseBlock& block, int64_t r) const {
+    if (!leaves_out_own_) return -1;
+    const int64_t own = row_of(problem, sequence, block.first + r).query - block.begin;
+    return own >= 0 && own < block.columns ? own : -1;
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
@@ -43,6 +50,9 @@ struct DenseView : SequenceView {
   RowDropout dropout(int64_t query, int64_t first_key) const {
     return dropout_of(sequence.q_begin + query, first_key, 1);
   }
+
+ private:
+  bool leaves_out_own_ = false;
 };
 
 // Around what a task does by tiles, if it does.
@@ -58,11 +68,14 @@ struct TiledRun {
 };
 constexpr int64_t kTiledRows = 32;  // of a block of forward's: its scores stay in the first cache
 
-// Writes `value` over the columns that the block's rows do not see.
+// Writes `value` over the columns that row r of the block does not see.
+inline void mask_unseen(const DenseView& view, const DenseBlock& block, int64_t r, float* row, float value) {
+  fill(row, view.seen_of(block, r), block.part().end, value);
+  const int64_t left_out = view.left_out_of(block, r);
+  if (left_out >= 0) row[left_out] = value;
+}
 inline void mask_block(const DenseView& view, const DenseBlock& block, float* s, float value) {
-  for (int64_t r = 0; r < block.rows; ++r) {
-    fill(s + r * kBlockStride, view.seen_of(block, r), block.part().end, value);
-  }
+  for (int64_t r = 0; r < block.rows; ++r) mask_unseen(view, block, r, s + r * kBlockStride, value);
 }
 
 // e^(s - top), s at most top.

@@ -47,7 +47,7 @@ class DenseForwardTask {
     values_ = head_rows(in_.v, view_.key_head(), dtype);
     out_ = head_rows(in_.out, task.head, dtype);
     tiled_ = call.tiled->of(view_.index(), task.head);
-    if (!tiled_) scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
+    if (!tiled_) queries_ = scores_.packed_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
     for (int64_t i = 0; i < count(); ++i) running()[i] = {};
 #if defined(FOVEA_TILES)
@@ -81,7 +81,7 @@ class DenseForwardTask {
     if (tiled_) return b_.tiles.pack_keys(view_.keys(begin), columns);
 #endif
     scores_.pack_right(view_.keys(begin), columns, b_.keys);
-    pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
+    value_rows_ = packed_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
   }
 
   void drop_weights(const DenseBlock& block) {
@@ -116,7 +116,7 @@ class DenseForwardTask {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
     const SeenPairs pairs(view_, block);
     pairs.multiply_scores(
-        scores_, {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale},
+        scores_, {queries_ + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale},
         {0, block.rows});
     if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
@@ -135,7 +135,7 @@ class DenseForwardTask {
     const int64_t padded = view_.padded;
     return {.a = b_.scores,
             .a_row = kBlockStride,
-            .b = b_.values,
+            .b = value_rows_,
             .b_step = padded,
             .c = b_.out + (block.first - task_.begin) * padded,
             .c_row = padded,
@@ -189,14 +189,12 @@ class DenseForwardTask {
     float* out = b_.out + i * padded;
     RunningRow row = running()[i];
     fill(out, 0, padded, 0);
-    if (tiled_) scores_.pack_left(view_.queries(query), 1, b_.queries + i * scores_.stride());
+    const float* left = scores_.packed_left(view_.queries(query), 1, b_.queries);
     for (int64_t begin = 0; begin < view_.seen(query); begin += kBlockColumns) {
       const DenseBlock block{query, 1, begin, std::min(kBlockColumns, view_.seen(query) - begin)};
       scores_.pack_right(view_.keys(begin), block.columns, b_.keys);
-      pack_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
-      scores_.multiply(
-          {b_.queries + i * scores_.stride(), scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1,
-          block.part());
+      const float* values = packed_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
+      scores_.multiply({left, scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1, block.part());
       if (terms_.any()) terms_.add(block, b_.again);
       mask_block(view_, block, b_.again, -kInfinity);
       transform.weigh(b_.again, block, &row, out, padded);
@@ -204,7 +202,7 @@ class DenseForwardTask {
       for (int64_t c = 0; c < block.columns; ++c) {
         if (b_.again[c] == 0) continue;
         for (int64_t j = 0; j < padded; j += kLanes) {
-          store(out + j, fma(set(b_.again[c]), load(b_.values + c * padded + j), load(out + j)));
+          store(out + j, fma(set(b_.again[c]), load(values + c * padded + j), load(out + j)));
         }
       }
     }
@@ -218,6 +216,7 @@ class DenseForwardTask {
   bool tiled_ = false;
   Arena arena_;
   DenseForwardBuffers b_;
+  const float *queries_ = nullptr, *value_rows_ = nullptr;  // packed: of the task, of the block of keys at hand
   DenseTerms terms_;
 };
 

@@ -25,17 +25,21 @@ class SeenPairs {
     if (all_) return multiply_from(run.first, run_end, {0, end});
     int64_t row = run.first;
     for (int64_t panel = 0; panel < end; panel += kPanel) {
-      const int64_t half = std::min(panel + kPanel / 2, end);
+      const int64_t panel_end = std::min(panel + kPanel, end);
       row = first_row(row, run_end, panel);
-      const int64_t both = first_row(row, run_end, half);
-      multiply_from(row, both, {panel, half});
-      multiply_from(both, run_end, {panel, std::min(panel + kPanel, end)});
+      int64_t from = row;
+      for (int64_t part = panel + kLanes; part < panel_end; part += kLanes) {
+        const int64_t next = first_row(from, run_end, part);
+        multiply_from(from, next, {panel, part});
+        from = next;
+      }
+      multiply_from(from, run_end, {panel, panel_end});
     }
   }
 
   // Rows of weights, or of their gradients, times rows of keys; `product` begins at the block's first row.
   void multiply_rows(const Product& product, RowRun run, int64_t vecs) const {
-    const int64_t run_end = run.first + run.count, step = all_ ? run.count : kRowStep;
+    const int64_t run_end = run.first + run.count, step = all_ ? run.count : step_of(vecs);
     for (int64_t first = run.first; first < run_end; first += step) {
       const int64_t rows = std::min(step, run_end - first);
       Product part = product;
@@ -50,7 +54,7 @@ class SeenPairs {
   // Columns of weights, or of their gradients, times the run's rows of gradients of outputs, or of queries; `product`
   // begins at the block's first row.
   void multiply_transposed(const Product& product, RowRun run, int64_t vecs) const {
-    const int64_t run_end = run.first + run.count, step = all_ ? block_.columns : kRowStep;
+    const int64_t run_end = run.first + run.count, step = all_ ? block_.columns : step_of(vecs);
     int64_t row = run.first;
     for (int64_t column = 0; column < block_.columns; column += step) {
       row = first_row(row, run_end, column);
@@ -65,6 +69,8 @@ class SeenPairs {
   }
 
  private:
+  // Rows of a product that end at one key, or columns that begin at one row: the fewest whole tiles.
+  static int64_t step_of(int64_t vecs) { return tile_rows(static_cast<int>(std::min<int64_t>(vecs, kMaxVecs))); }
   // The first of rows [row, end) that sees the column, or end.
   int64_t first_row(int64_t row, int64_t end, int64_t column) const {
     while (row < end && view_.seen_of(block_, row) <= column) ++row;

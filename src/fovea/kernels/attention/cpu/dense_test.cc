@@ -117,6 +117,36 @@ TEST_P(Dense, ReluAddsUpWhatIsPositive) {
   }
 }
 
+// The pattern `others` on the same numbers: a query's own key counts neither in its scores nor in any gradient.
+TEST_P(Dense, OthersLeaveOutTheQuerysOwnKey) {
+  for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
+    for (const int64_t dim : {5, 64}) {
+      for (const int lean : {24, 0, -18}) {
+        SCOPED_TRACE("dim " + std::to_string(dim) + " lean " + std::to_string(lean));
+        const Data data = make("others+relu", {.kind = kind, .dim = dim, .lean = lean});
+        ASSERT_TRUE(kDenseKernel.refuses(data.problem).empty());
+        expect_exact(data, run(data));
+      }
+    }
+  }
+}
+
+// With one value that is not a number, the outputs that stay clean are those of the query whose own it is and of the
+// causal queries before it.
+TEST_P(Dense, AnOwnValueReachesAllButItsQuery) {
+  for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
+    Data data = make("others", {.kind = kind});
+    constexpr int64_t kQuery = 70, kKey = 260 - 100 + kQuery;  // of the first sequence
+    data.inputs.v.set(kKey, 0, 5, std::numeric_limits<double>::quiet_NaN());
+    data.inputs.scale = 0.01F;  // scores of a few units at most, so no weight is zero
+    const Results got = run(data);
+    for (int64_t i = 0; i < 100; ++i) {
+      const bool sees = i != kQuery && (kind != AttentionKind::kCausal || i > kQuery);
+      EXPECT_EQ(std::isnan(got.out.get(i, 0, 5)), sees) << "query " << i;
+    }
+  }
+}
+
 // A value that is not a number reaches those alone that give it a weight, where most scores are positive or few.
 TEST_P(Dense, ReluKeepsRubbishFromThoseThatGiveItNoWeight) {
   for (const int lean : {8, -8}) {

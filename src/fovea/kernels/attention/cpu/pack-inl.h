@@ -90,6 +90,20 @@ inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens,
   });
 }
 
+// The rows as pack_rows() lays them out, if the array holds them so; else null.
+inline const float* rows_in_place(const HeadRows& rows, const TokenList& at, int64_t width) {
+  const bool follow = at.list == nullptr && at.places == nullptr && at.step == 1;
+  if (rows.lane != Lane::kFloat || rows.stride != width || width % kLanes != 0 || !follow) return nullptr;
+  return static_cast<const float*>(rows.data) + at.first * width;
+}
+
+// The rows where they lie, or packed into `room`.
+inline const float* packed_rows(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* room) {
+  if (const float* own = rows_in_place(rows, at, width)) return own;
+  pack_rows(rows, at, tokens, width, room);
+  return room;
+}
+
 // Rows of `width` floats, padded to whole vectors.
 struct PackedRows {
   const float* data = nullptr;

@@ -19,6 +19,10 @@ class RowDots {
   int64_t stride() const { return round_up(words_, kLanes); }
   // [tokens][stride()].
   void pack_left(const TokenList& at, int64_t tokens, float* out) const { pack_rows(left_, at, tokens, words_, out); }
+  // Packs the rows like pack_left(), unless the array holds them so.
+  const float* packed_left(const TokenList& at, int64_t tokens, float* room) const {
+    return packed_rows(left_, at, tokens, words_, room);
+  }
   // Packs the rows like pack_left(), or returns `floats`, where they already lie as floats. room: [tokens][stride()].
   const float* left(const TokenList& at, int64_t tokens, const float* floats, float* room) const {
     if (!bf16_) return floats;

@@ -21,6 +21,7 @@
 
 namespace {
 
+constexpr int64_t kHeadDim = 64;  // for which top-k screens
 constexpr int64_t kRounds = 20'000'000;
 constexpr int kChains = 12;  // independent, more than latency times units; what an inner product has at hand
 
@@ -85,6 +86,20 @@ __attribute__((target("avx2"))) double int16_pairs_256() {
   return 2.0 * 16 * kChains * kRounds;
 }
 
+__attribute__((target("avx2"))) double byte_pairs_256() {
+  __m256i sums[kChains], x = _mm256_set1_epi8(1);
+#pragma GCC unroll 12
+  for (int j = 0; j < kChains; ++j) sums[j] = _mm256_setzero_si256();
+  for (int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) {
+      sums[j] = _mm256_add_epi16(sums[j], _mm256_maddubs_epi16(x, x));
+      asm volatile("" : "+x"(sums[j]), "+x"(x));
+    }
+  }
+  return 2.0 * 32 * kChains * kRounds;
+}
+
 __attribute__((target("avx2,fma"))) double multiply_add_256() {
   __m256 sums[kChains], x = _mm256_set1_ps(1.0F), y = _mm256_set1_ps(1e-9F);
 #pragma GCC unroll 12
@@ -138,10 +153,11 @@ double (*best_screening())() {
   if (has_amx()) return multiply_int8_tiles;
 #if defined(__x86_64__)
   using fovea::kernels::ScreenFormat;
-  const ScreenFormat format = fovea::kernels::fastest_screen_format();
+  const ScreenFormat format = fovea::kernels::fastest_screen_format(kHeadDim);
   if (format == ScreenFormat::kInt8) return byte_products_512;
   if (format == ScreenFormat::kBFloat16) return bfloat16_pairs_512;
   if (format == ScreenFormat::kInt16) return int16_pairs_256;
+  if (format == ScreenFormat::kBytePairs) return byte_pairs_256;
 #endif
   return best_float32();
 }

@@ -21,18 +21,37 @@ constexpr int64_t kScoreStride = kBlockKeys + 16;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
-// kInt8: keys are bytes around 128, queries are signed bytes. kInt16: both are signed, with as many bits as leave room
-// for the sum. The sums of both formats are exact.
-enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8, kInt16 };
-constexpr bool is_integer(ScreenFormat format) {
-  return format == ScreenFormat::kInt8 || format == ScreenFormat::kInt16;
+// kInt8: keys are bytes around 128, queries are signed bytes. kBytePairs: the same, so small that sums fit in 16 bits.
+// kInt16: both are signed, with as many bits as leave room for the sum. The sums of these formats are exact.
+enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8, kInt16, kBytePairs };
+constexpr bool is_integer(ScreenFormat format) { return format >= ScreenFormat::kInt8; }
+constexpr bool is_bytes(ScreenFormat format) {
+  return format == ScreenFormat::kInt8 || format == ScreenFormat::kBytePairs;
 }
+// The number of a query's values in a word.
 constexpr int values_per_word(ScreenFormat format) {
   return format == ScreenFormat::kInt8 ? 4 : format == ScreenFormat::kFloat32 ? 1 : 2;
 }
 
-// Computes scores of queries and keys in one block, and a bit for each score that reaches its query's threshold. Scores
-// and thresholds are floats, or int32 for integer formats.
+enum class ScoreType : uint8_t { kFloat32, kInt32, kInt16 };
+constexpr ScoreType score_type(ScreenFormat format) {
+  if (format == ScreenFormat::kBytePairs) return ScoreType::kInt16;
+  return is_integer(format) ? ScoreType::kInt32 : ScoreType::kFloat32;
+}
+constexpr int scores_per_word(ScreenFormat format) { return score_type(format) == ScoreType::kInt16 ? 2 : 1; }
+
+constexpr uint32_t in_both_halves(uint32_t low) { return (low & 0xffffU) * 0x10001U; }
+
+constexpr int kPairKeys = 32;  // packed side by side in kBytePairs
+// The number of words of kTileKeys keys, each of which needs half as many as a query in kBytePairs.
+constexpr int64_t tile_words(ScreenFormat format, int64_t steps) {
+  return kTileKeys * steps / (format == ScreenFormat::kBytePairs ? 2 : 1);
+}
+
+// Computes scores of queries and keys in one block, and a bit for each score that reaches its query's threshold.
+// Scores, starts and thresholds are floats, or int32 for integer formats. In kBytePairs, they are int16: scores lie
+// side by side from the beginning of a query's row on, each start and threshold stands in both halves of its word. A
+// word of a query then holds two bytes twice, and keys are [num_tiles * 2, steps, kPairKeys] pairs of bytes.
 struct ScreenTile {
   const uint32_t* queries = nullptr;     // [kBlockQueries, steps]
   const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
@@ -49,6 +68,7 @@ using ScreenProduct = void (*)(const ScreenTile&);
 void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
+void screen_product_pairs(const ScreenTile& tile);  // AVX2
 
 // The int8 product with tile instructions, at the levels that have them, if `steps` is a multiple of 16. The buffers
 // need room for queries up to the next multiple of 16; the product reads and writes it.
@@ -76,7 +96,7 @@ struct PackedKeys {
   float plain = 0;              // the greatest |k 2^-b|
   const float* rows = nullptr;  // [num_keys, width]: k, zeros behind head_dim
   const float* mean = nullptr;  // [width]
-  uint32_t* words = nullptr;    // [num_keys rounded up to kTileKeys / 16, steps, 16]
+  uint32_t* words = nullptr;    // as in ScreenTile, for num_keys rounded up to kTileKeys
   KeyBlock* blocks = nullptr;   // [ceil(num_keys / kBlockKeys)]
 };
 
@@ -103,13 +123,13 @@ struct ScreenPack {
 
 // One row of a block after the product.
 struct ScreenedRow {
-  const uint32_t* scores = nullptr;   // [kBlockKeys]
+  const uint32_t* scores = nullptr;   // [kBlockKeys] of `type`
   const uint16_t* hits = nullptr;     // [kBlockGroups]
   const uint64_t* allowed = nullptr;  // [kBlockKeys / 64]: bits of the keys that may attend; null: all
   float factor = 1;                   // of a score
   float bound = 0;
   int32_t first_key = 0;
-  bool integers = false;
+  ScoreType type = ScoreType::kFloat32;
 };
 
 constexpr int kSampled = 64;

@@ -13,6 +13,7 @@
 #include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
+#include "fovea/kernels/attention/cpu/screened_score_test.h"
 
 // The bound: every score of the product lies within it of the exact one.
 namespace fovea::kernels::screen_bound_test {
@@ -23,6 +24,7 @@ std::vector<ScreenFormat> formats() {
   if (vector_isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
   if (has_tiles() || has_int8_product()) all.push_back(ScreenFormat::kInt8);
   if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
+  if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kBytePairs);
   return all;
 }
 
@@ -41,6 +43,8 @@ const std::vector<Vectors>& vector_kinds() {
       {"huge", [](Rng& rng, int64_t, int64_t) { return 1e18 * rng.normal(); }},
       {"tiny", [](Rng& rng, int64_t, int64_t) { return 1e-30 * rng.normal(); }},
       {"denormal", [](Rng& rng, int64_t, int64_t) { return 1e-42 * rng.normal(); }},
+      // Sums are as large as the norms allow, and of both signs.
+      {"along a line", [](Rng&, int64_t row, int64_t i) { return double((row % 5) - 2) * double(1 + i % 3); }},
       {"all equal", [](Rng&, int64_t, int64_t) { return 0.3; }},
       {"zero", [](Rng&, int64_t, int64_t) { return 0.0; }},
   };
@@ -72,9 +76,10 @@ class Screened {
 
   void check_block(int64_t block) {
     const int64_t count = std::min<int64_t>(kBlockKeys, kKeys - block * kBlockKeys);
-    screen_product(packed_.format)({query_words_.get(), start_, thresholds_,
-                                    words_.get() + block * kBlockKeys * packed_.steps, scores_.get(), hits_.get(),
-                                    packed_.steps, kBlockQueries, (count + kTileKeys - 1) / kTileKeys});
+    screen_product(packed_.format)(
+        {query_words_.get(), start_, thresholds_,
+         words_.get() + block * kBlockKeys / kTileKeys * tile_words(packed_.format, packed_.steps), scores_.get(),
+         hits_.get(), packed_.steps, kBlockQueries, (count + kTileKeys - 1) / kTileKeys});
     for (int64_t i = 0; i < kBlockQueries; ++i) {
       if (!rows_[static_cast<size_t>(i)].finite) continue;  // scored exactly
       for (int64_t j = 0; j < count; ++j) check(block, i, j);
@@ -118,13 +123,12 @@ class Screened {
     const PackedQuery& row = rows_[static_cast<size_t>(i)];
     const KeyBlock& keys = blocks_[static_cast<size_t>(block)];
     const bool integers = is_integer(packed_.format);
-    const uint32_t bits = scores_[static_cast<size_t>(i * kScoreStride + j)];
-    const auto as_float = std::bit_cast<float>(bits);
-    const double screened = integers ? static_cast<int32_t>(bits) * (double{keys.step} * row.step) : as_float;
+    const double score = screened_score(packed_.format, scores_.get() + i * kScoreStride, j);
+    const double screened = integers ? score * (double{keys.step} * row.step) : score;
     const double factor = std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
     ASSERT_LE(std::abs(screened - exact_score(i, block * kBlockKeys + j) / factor), row.bound(keys))
         << title_ << ", query " << i << ", key " << j;
-    const bool reaches = integers ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
+    const bool reaches = score >= 0;
     const uint16_t mask = hits_[static_cast<size_t>(i * kBlockGroups + j / kGroupKeys)];
     ASSERT_EQ((mask >> (j % kGroupKeys)) & 1, reaches ? 1 : 0);
   }
@@ -154,7 +158,12 @@ TEST(Screening, StaysWithinItsBound) {
       for (const Vectors& queries : vector_kinds()) {
         for (const Vectors& keys : vector_kinds()) check_bound(format, queries, keys, 32);
       }
-      for (const int64_t width : {16, 48, 144, 256}) check_bound(format, vector_kinds()[1], vector_kinds()[2], width);
+      const Vectors& line = *std::find_if(vector_kinds().begin(), vector_kinds().end(),
+                                          [](const Vectors& kind) { return kind.name == std::string("along a line"); });
+      for (const int64_t width : {16, 48, 64, 128, 144, 256}) {
+        check_bound(format, vector_kinds()[1], vector_kinds()[2], width);
+        check_bound(format, line, line, width);
+      }
     }
   }
 }

@@ -106,12 +106,12 @@ void Forward::pack_keys(PreparedKeys& p) const {
   packed = {};
   packed.num_keys = s.k_length;
   packed.width = width;
-  packed.format = fastest_screen_format();
+  packed.format = fastest_screen_format(width);
   packed.steps = screen_steps(packed.format, width);
   packed.rows = p.keys.get();
   packed.mean = p.mean.get();
   const int64_t tiles = (s.k_length + kTileKeys - 1) / kTileKeys;
-  packed.words = p.words.at_least(tiles * kTileKeys * packed.steps);
+  packed.words = p.words.at_least(tiles * tile_words(packed.format, packed.steps));
   p.blocks.assign(static_cast<size_t>((s.k_length + kBlockKeys - 1) / kBlockKeys), KeyBlock{});
   packed.blocks = p.blocks.data();
   screen_ops().pack_keys(packed);
@@ -191,7 +191,9 @@ void Forward::weigh_rows(const ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
   const PreparedKeys& keys = *p.keys;
   for (int64_t i = 0; i < task.count; ++i) {
-    if (i + 1 < task.count) fetch_list(keys, keys.packed.rows, worker.search.row(i + 1).list);
+    if (i + 1 < task.count && !worker.search.row(i + 1).list.threshold) {
+      fetch_list(keys, keys.packed.rows, worker.search.row(i + 1).list);
+    }
     ScreenedQuery& query = worker.search.row(i);
     const RowScores scores = {worker.search.query(i), keys.packed.rows, keys.packed.width, args.scale, query.terms};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/cpu/screen_search.h"
+#include "fovea/kernels/attention/cpu/screened_score_test.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 namespace fovea::kernels::screen_guess_test {
@@ -84,12 +87,12 @@ struct SearchCase {
 
   explicit SearchCase(int64_t keys) : num_keys(keys), blocks(static_cast<size_t>((keys + 511) / 512)) {
     for (int64_t i = 0; i < num_keys * kWidth; ++i) rows[static_cast<size_t>(i)] = static_cast<float>(rng.normal());
-    std::fill_n(mean.get(), kWidth, 0.0F);
+    std::copy_n(rows.get(), kWidth, mean.get());
     packed.num_keys = num_keys, packed.width = kWidth;
-    packed.format = fastest_screen_format();
+    packed.format = fastest_screen_format(kWidth);
     packed.steps = screen_steps(packed.format, kWidth);
     packed.rows = rows.get(), packed.mean = mean.get(), packed.blocks = blocks.data();
-    words = aligned<uint32_t>((num_keys + kTileKeys) * packed.steps);
+    words = aligned<uint32_t>((num_keys / kTileKeys + 1) * tile_words(packed.format, packed.steps));
     packed.words = words.get();
     screen_ops().pack_keys(packed);
   }
@@ -163,7 +166,8 @@ int64_t unproved(const SearchCase& data, CandidateSearch& search) {
   int64_t lacking = 0;
   for (int64_t first = 0; first < keys.num_keys; first += kBlockKeys) {
     const int64_t count = std::min<int64_t>(kBlockKeys, keys.num_keys - first);
-    screen_product(keys.format)({words.get(), start, thresholds, keys.words + first * keys.steps, scores.get(),
+    screen_product(keys.format)({words.get(), start, thresholds,
+                                 keys.words + first / kTileKeys * tile_words(keys.format, keys.steps), scores.get(),
                                  hits.get(), keys.steps, kBlockQueries, (count + kTileKeys - 1) / kTileKeys});
     const KeyBlock& block = keys.blocks[first / kBlockKeys];
     for (int64_t i = 0; i < kBlockQueries; ++i) {
@@ -172,9 +176,8 @@ int64_t unproved(const SearchCase& data, CandidateSearch& search) {
       const std::set<int32_t> listed(row.list.keys, row.list.keys + row.list.count);
       const double step = double{block.step} * row.packed.step;
       for (int64_t j = 0; j < count; ++j) {
-        const uint32_t bits = scores[static_cast<size_t>(i * kScoreStride + j)];
-        const double score =
-            is_integer(keys.format) ? static_cast<int32_t>(bits) * step : double{std::bit_cast<float>(bits)};
+        const double unit = is_integer(keys.format) ? step : 1;
+        const double score = screened_score(keys.format, scores.get() + i * kScoreStride, j) * unit;
         // The search compares floats: a rounding less.
         const double reach = score + row.packed.bound(block) * (1 - 1e-6);
         if (reach >= row.threshold && !listed.contains(static_cast<int32_t>(first + j))) ++lacking;
@@ -190,9 +193,44 @@ TEST_P(Searches, ListAllThatTheBoundAllows) {
     const Selection selection = selection_of(parse_attention(spec), nullptr);
     SearchCase data(3000);
     CandidateSearch search(data.num_keys, kWidth);
+    search.leave_candidates();
     for (const int64_t axis : {-1, -1, 2, 2}) {
       data.run(search, selection, axis);
       EXPECT_EQ(unproved(data, search), 0) << spec << " axis " << axis;
+    }
+  }
+}
+
+// The keys whose exact scores are the greatest, in order; rounding alone lies between their threshold and the row's.
+TEST_P(Searches, SelectExactly) {
+  const ScreenOps& ops = screen_ops();
+  for (const int64_t k : {4, 16, 200}) {
+    const Selection selection = selection_of(parse_attention(cat("topk(", k, ")")), nullptr);
+    SearchCase data(3000);
+    CandidateSearch search(data.num_keys, kWidth);
+    std::vector<int32_t> keys(static_cast<size_t>(data.num_keys));
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<float> scores(keys.size() + 16);
+    for (const int64_t axis : {-1, -1, 2, 2}) {
+      data.run(search, selection, axis);
+      for (int64_t i = 0; i < kBlockQueries; ++i) {
+        const ScreenedQuery& row = search.row(i);
+        const float* q = search.query(i);
+        ops.dots({data.rows.get(), kWidth, keys.data(), data.num_keys}, q, 1, scores.data());
+        std::vector<float> sorted(scores.begin(), scores.begin() + data.num_keys);
+        std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.end(), std::greater<>());
+        const float threshold = sorted[static_cast<size_t>(k - 1)];
+        ASSERT_EQ(row.list.threshold.value_or(kNone), threshold) << "k " << k << ", axis " << axis << ", row " << i;
+        std::vector<int32_t> selected;
+        std::copy_if(keys.begin(), keys.end(), std::back_inserter(selected),
+                     [&](int32_t key) { return scores[static_cast<size_t>(key)] >= threshold; });
+        EXPECT_EQ(std::vector<int32_t>(row.list.keys, row.list.keys + row.list.count), selected);
+        double of_mean = 0;
+        for (int64_t d = 0; d < kWidth; ++d) of_mean += double{q[d]} * data.mean[static_cast<size_t>(d)];
+        const double exact = (double{threshold} - of_mean) / row.packed.factor;
+        EXPECT_LE(row.threshold, exact);
+        EXPECT_GT(row.threshold, exact - 0x1p-18 * (std::abs(exact) + row.packed.norm * data.packed.plain));
+      }
     }
   }
 }

@@ -18,10 +18,19 @@ const ScreenOps& screen_ops() {
   });
 }
 
-ScreenFormat fastest_screen_format() {
+namespace {
+
+// Sums of 16 bits leave fewer bits to each number of a wider vector, so the bound grows with the width, and from here
+// on the more candidates cost what the faster product saves.
+constexpr int64_t kWidestPairs = 128;
+
+}  // namespace
+
+ScreenFormat fastest_screen_format(int64_t width) {
   if (has_tiles() || has_int8_product()) return ScreenFormat::kInt8;
   if (vector_isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
-  return vector_isa() == Isa::kAvx2 ? ScreenFormat::kInt16 : ScreenFormat::kFloat32;
+  if (vector_isa() != Isa::kAvx2) return ScreenFormat::kFloat32;
+  return width <= kWidestPairs ? ScreenFormat::kBytePairs : ScreenFormat::kInt16;
 }
 
 int64_t screen_steps(ScreenFormat format, int64_t width) {
@@ -38,6 +47,7 @@ ScreenProduct screen_product(ScreenFormat format) {
 #endif
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
+  if (format == ScreenFormat::kBytePairs) return &screen_product_pairs;
   if (format == ScreenFormat::kBFloat16) return &screen_product_bf16;
   return screen_ops().product_float;
 }

@@ -32,9 +32,9 @@ struct ScreenOps {
 // Returns the vector code of isa().
 const ScreenOps& screen_ops();
 
-// Returns the format in which isa() and the processor screen fastest: int8 with tiles or VNNI, bf16 if the processor
-// has its product, int16 on AVX2, otherwise float32.
-ScreenFormat fastest_screen_format();
+// Returns the format in which isa() and the processor screen vectors of `width` numbers fastest: int8 with tiles or
+// VNNI, bf16 if the processor has its product, on AVX2 pairs of bytes or, for wide vectors, int16, otherwise float32.
+ScreenFormat fastest_screen_format(int64_t width);
 ScreenProduct screen_product(ScreenFormat format);
 // The number of words of a vector of `width` numbers, with the zeros behind them that a product by whole tiles needs.
 int64_t screen_steps(ScreenFormat format, int64_t width);

@@ -41,27 +41,54 @@ Extent extent_of(const float* x, const float* mean, int64_t width) {
   return {greatest(top), sum(poison) == 0};
 }
 
+float larger(float a, float b) { return a > b ? a : b; }
+
 // The greatest whole number of an integer format: in kInt16 sums of `width` products stay below 2^30.
 float top_unit(ScreenFormat format, int64_t width) {
-  if (format == ScreenFormat::kInt8) return 127;
+  if (is_bytes(format)) return 127;
   const float most = __builtin_floorf(__builtin_sqrtf(0x1p30F / static_cast<float>(width))) - 1;
   return most < 32767 ? most : 32767;
+}
+// Two products of a byte of a key, at most 255, with one of a query must fit in 16 bits.
+constexpr float kTopPairQuery = 64;
+
+// kBytePairs: sums wrap around at 16 bits, so each must fit in 16 bits in the end. No sum exceeds the product of the
+// norms of its two vectors of whole numbers (Cauchy and Schwarz), so norms up to this one are enough: 181^2 = 32761.
+constexpr float kMostPairNorm = 181;
+
+// kBytePairs: the least step with which a vector of norm |y| keeps to kMostPairNorm. Rounding y / step to whole numbers
+// moves each by 1/2 at most, so it adds half the root of the width to the norm; the last factor covers the rounding of
+// |y| and of the step. Widths up to 256 leave 173 units.
+float step_for_norm(float norm, int64_t width) {
+  return norm / (kMostPairNorm - 0.5F * __builtin_sqrtf(static_cast<float>(width))) * (1 + 0x1p-10F);
+}
+
+// The norm of (x - mean) factor.
+float norm_of(const float* x, const float* mean, float factor, int64_t width) {
+  F squares = set(0);
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F y = (mean == nullptr ? load(x + i) : load(x + i) - load(mean + i)) * set(factor);
+    squares = fma(y, y, squares);
+  }
+  return __builtin_sqrtf(sum(squares));
 }
 
 struct Norms {
   float exact = 0, residual = 0;  // |y|, |y - packed y|
 };
 
-// Writes y = (x - mean) factor in the format, as values_per_word to a word, `stride` words apart.
+// Writes y = (x - mean) factor in the format, as words of values_per_word that lie `stride` bytes apart. kBytePairs: as
+// pairs of bytes, each `copies` times.
 struct Packer {
   ScreenFormat format;
   float factor;
   float step;  // integers
-  float top;   // integers: top_unit
+  float top;   // integers: the greatest
   int64_t stride;
-  uint32_t offset;  // kInt8: 128 for keys
+  uint32_t offset;  // of bytes: 128 for keys
+  int64_t copies = 1;
 
-  Norms operator()(const float* x, const float* mean, int64_t width, uint32_t* words, int32_t* total) const {
+  Norms operator()(const float* x, const float* mean, int64_t width, char* to, int32_t* total) const {
     F exact = set(0), residual = set(0);
     I units_sum = set_int(0);
     alignas(64) uint16_t halves[kMaxScreenHeadDim + kLanes];
@@ -82,7 +109,7 @@ struct Packer {
       } else {
         for (int lane = 0; lane < kLanes; ++lane) {
           const float value = y[lane];
-          std::memcpy(words + (i + lane) * stride, &value, sizeof value);
+          std::memcpy(to + (i + lane) * stride, &value, sizeof value);
         }
       }
       const F lost = y - packed;
@@ -90,26 +117,66 @@ struct Packer {
       residual = fma(lost, lost, residual);
     }
     if (format == ScreenFormat::kBFloat16) {
-      for (int64_t i = 0; i < width; i += 2) std::memcpy(words + i / 2 * stride, halves + i, 4);
+      for (int64_t i = 0; i < width; i += 2) std::memcpy(to + i / 2 * stride, halves + i, 4);
     } else if (format == ScreenFormat::kInt16) {
       for (int64_t i = 0; i < width; i += 2) {
         const uint32_t low = static_cast<uint32_t>(units[i]) & 0xffffU, high = static_cast<uint32_t>(units[i + 1]);
-        words[i / 2 * stride] = low | high << 16;
+        const uint32_t word = low | high << 16;
+        std::memcpy(to + i / 2 * stride, &word, sizeof word);
       }
     } else if (format == ScreenFormat::kInt8) {
       for (int64_t i = 0; i < width; i += 4) {
-        uint32_t word = 0;
-        for (int b = 3; b >= 0; --b) word = word << 8 | ((static_cast<uint32_t>(units[i + b]) + offset) & 0xffU);
-        words[i / 4 * stride] = word;
+        const uint32_t word = bytes<4>(units + i);
+        std::memcpy(to + i / 4 * stride, &word, sizeof word);
       }
-      *total = 0;
-      for (int lane = 0; lane < kLanes; ++lane) *total += units_sum[lane];
+    } else if (format == ScreenFormat::kBytePairs) {
+      for (int64_t i = 0; i < width; i += 2) {
+        const auto pair = static_cast<uint16_t>(bytes<2>(units + i));
+        for (int64_t copy = 0; copy < copies; ++copy) {
+          std::memcpy(to + i / 2 * stride + copy * 2, &pair, sizeof pair);
+        }
+      }
     }
+    *total = 0;
+    for (int lane = 0; lane < kLanes; ++lane) *total += units_sum[lane];
     return {__builtin_sqrtf(sum(exact)), __builtin_sqrtf(sum(residual))};
+  }
+
+ private:
+  template <int kCount>
+  uint32_t bytes(const int32_t* units) const {
+    uint32_t word = 0;
+    for (int b = kCount - 1; b >= 0; --b) word = word << 8 | ((static_cast<uint32_t>(units[b]) + offset) & 0xffU);
+    return word;
   }
 };
 
-float larger(float a, float b) { return a > b ? a : b; }
+// The words or pairs of bytes of packed keys.
+struct KeyPieces {
+  int64_t side_by_side;  // keys
+  int64_t size;          // bytes
+  explicit KeyPieces(ScreenFormat format)
+      : side_by_side(format == ScreenFormat::kBytePairs ? kPairKeys : kGroupKeys),
+        size(format == ScreenFormat::kBytePairs ? 2 : 4) {}
+  int64_t stride() const { return side_by_side * size; }
+  // Where the first one of a key lies.
+  char* first(const PackedKeys& p, int64_t key) const {
+    const int64_t group = key / side_by_side, place = key % side_by_side;
+    return reinterpret_cast<char*>(p.words) + group * p.steps * stride() + place * size;
+  }
+};
+
+// The step of the keys begin ... end - 1, of which `top` is the greatest value in normalised units.
+float step_of_keys(const PackedKeys& p, Span keys, float top, float factor) {
+  const bool pairs = p.format == ScreenFormat::kBytePairs;
+  // Otherwise the step is 1, with all units zero: its inverse would be infinite, and squares would be too small.
+  if (!(top > (pairs ? 0x1p-60F : 0x1p-100F))) return 1;
+  float step = top / top_unit(p.format, p.width);
+  for (int64_t key = keys.begin; pairs && key < keys.end; ++key) {
+    step = larger(step, step_for_norm(norm_of(p.rows + key * p.width, p.mean, factor, p.width), p.width));
+  }
+  return step;
+}
 
 void pack_block(PackedKeys& p, int64_t index, float factor) {
   const int64_t begin = index * kBlockKeys;
@@ -118,16 +185,18 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   const float top = block.centred;  // left there by keys()
   block = {};
   const float most = top_unit(p.format, p.width);
-  // Otherwise the step stays 1, with all units zero: its inverse would be infinite.
-  if (top * factor > 0x1p-100F) block.step = top * factor / most;
-  const Packer packer{p.format, factor, block.step, most, kGroupKeys, 128};
+  block.step = step_of_keys(p, {begin, end}, top * factor, factor);
+  const KeyPieces pieces(p.format);
+  const Packer packer{p.format, factor, block.step, most, pieces.stride(), 128};
   const float rounding = product_rounding(p.format, p.width);
   for (int64_t key = begin; key < end; ++key) {
-    uint32_t* words = p.words + key / kGroupKeys * p.steps * kGroupKeys + key % kGroupKeys;
+    char* words = pieces.first(p, key);
     const float* row = p.rows + key * p.width;
     int32_t total = 0;
     const Norms norms = packer(row, p.mean, p.width, words, &total);
-    for (int64_t s = p.width / values_per_word(p.format); s < p.steps; ++s) words[s * kGroupKeys] = 0;
+    for (int64_t s = p.width / values_per_word(p.format); s < p.steps; ++s) {
+      std::memset(words + s * pieces.stride(), 0, static_cast<size_t>(pieces.size));
+    }
     F plain = set(0);
     for (int64_t i = 0; i < p.width; i += kLanes) {
       const F scaled = load(row + i) * set(factor);
@@ -202,8 +271,11 @@ void ScreenPack<kIsa>::keys(PackedKeys& p) {
   p.plain = 0;
   for (int64_t b = 0; b < num_blocks; ++b) pack_block(p, b, __builtin_ldexpf(1, -p.exponent));
   // The padding of the last tile is never allowed, but it must hold numbers.
+  const KeyPieces pieces(p.format);
   for (int64_t key = p.num_keys; key % kTileKeys != 0; ++key) {
-    for (int64_t s = 0; s < p.steps; ++s) p.words[(key / kGroupKeys * p.steps + s) * kGroupKeys + key % kGroupKeys] = 0;
+    for (int64_t s = 0; s < p.steps; ++s) {
+      std::memset(pieces.first(p, key) + s * pieces.stride(), 0, static_cast<size_t>(pieces.size));
+    }
   }
 }
 
@@ -221,13 +293,17 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   }
   const float power = __builtin_ldexpf(scale < 0 ? -1.0F : 1.0F, -exponent);
   const float top = extent.top * __builtin_fabsf(power);
-  const float most = top_unit(keys.format, keys.width);
+  const bool pairs = keys.format == ScreenFormat::kBytePairs;
+  const float most = pairs ? kTopPairQuery : top_unit(keys.format, keys.width);
   if (top > 0) packed.step = top / most;
+  if (pairs) packed.step = larger(packed.step, step_for_norm(norm_of(q, nullptr, power, keys.width), keys.width));
   int32_t total = 0;
-  const Packer packer{keys.format, power, packed.step, most, 1, 0};
-  const Norms norms = packer(q, nullptr, keys.width, words, &total);
+  const Packer packer{keys.format, power, packed.step, most, sizeof *words, 0, 2};
+  const Norms norms = packer(q, nullptr, keys.width, reinterpret_cast<char*>(words), &total);
   for (int64_t s = keys.width / values_per_word(keys.format); s < keys.steps; ++s) words[s] = 0;
-  packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
+  // Takes the offset of the keys' bytes back.
+  const auto start = static_cast<uint32_t>(-128 * total);
+  packed.start = pairs ? in_both_halves(start) : keys.format == ScreenFormat::kInt8 ? start : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;
   // Exact scores are products that are scaled afterwards. If the products overflow, nothing is proved of the scores.

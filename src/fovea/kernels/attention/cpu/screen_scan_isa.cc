@@ -15,117 +15,152 @@
 namespace fovea::kernels {
 namespace {
 
-// A bit for each group with a hit.
-uint32_t groups_with_hits(const uint16_t* hits) {
+// A bit for each group with a hit, of the hits of `allowed` unless it is null. Both are read where they lie: a copy in
+// between would be stored in parts and loaded whole, and the load waits.
+uint32_t groups_with_hits(const uint16_t* hits, const uint64_t* allowed) {
 #if FOVEA_ISA >= 2
   const __m512i all = _mm512_loadu_si512(hits);
-  return _mm512_test_epi16_mask(all, all);
+  return _mm512_test_epi16_mask(all, allowed == nullptr ? all : _mm512_loadu_si512(allowed));
 #elif FOVEA_ISA == 1
-  const __m256i none = _mm256_setzero_si256();
-  const __m256i low = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits), none);
-  const __m256i high = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits + 1), none);
+  const auto missing = [&](int half) {
+    const __m256i some = _mm256_loadu_si256((const __m256i*)hits + half);
+    const __m256i kept = allowed == nullptr ? some : some & _mm256_loadu_si256((const __m256i*)allowed + half);
+    return _mm256_cmpeq_epi16(kept, _mm256_setzero_si256());
+  };
   // The pack instruction works on halves of 128 bits, so the quarters are put in order afterwards.
-  const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
+  const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(missing(0), missing(1)), 0xd8);
   return ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
 #else
   uint32_t groups = 0;
-  for (int g = 0; g < kBlockGroups; ++g) groups |= (hits[g] != 0 ? 1U : 0U) << g;
+  for (int g = 0; g < kBlockGroups; ++g) {
+    const uint64_t kept = allowed == nullptr ? ~uint64_t{0} : allowed[g / 4] >> (g % 4 * 16);
+    groups |= ((hits[g] & kept) != 0 ? 1U : 0U) << g;
+  }
   return groups;
 #endif
 }
 
 // Loads scores straight from memory: a copy in between would be stored in halves and loaded whole, and the load waits.
-template <bool kIntegers>
-F scores_at(const uint32_t* p) {
-  const I raw = load_int(reinterpret_cast<const int32_t*>(p));
-  if constexpr (kIntegers) return to_float(raw);
-  return as_float(raw);
+template <ScoreType kType>
+F scores_at(const ScreenedRow& row, int at) {
+  if constexpr (kType == ScoreType::kInt16) {
+    using Shorts = int16_t __attribute__((vector_size(2 * kLanes)));
+    Shorts raw;
+    std::memcpy(&raw, reinterpret_cast<const int16_t*>(row.scores) + at, sizeof raw);
+    return to_float(__builtin_convertvector(raw, I));
+  } else {
+    const I raw = load_int(reinterpret_cast<const int32_t*>(row.scores) + at);
+    if constexpr (kType == ScoreType::kInt32) return to_float(raw);
+    return as_float(raw);
+  }
 }
 
-template <bool kIntegers>
-float score_of(uint32_t raw) {
-  if constexpr (kIntegers) return static_cast<float>(static_cast<int32_t>(raw));
-  float score;
-  std::memcpy(&score, &raw, sizeof score);
-  return score;
+template <ScoreType kType>
+float score_at(const ScreenedRow& row, int at) {
+  using Raw = std::conditional_t<kType == ScoreType::kInt16, int16_t,
+                                 std::conditional_t<kType == ScoreType::kInt32, int32_t, float>>;
+  Raw raw;
+  std::memcpy(&raw, reinterpret_cast<const char*>(row.scores) + at * static_cast<int>(sizeof raw), sizeof raw);
+  return static_cast<float>(raw);
 }
+
+template <ScoreType kType>
+using Type = std::integral_constant<ScoreType, kType>;
 
 template <class Work>
-decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
-  return row.integers ? work(std::true_type{}) : work(std::false_type{});
+decltype(auto) with_type(const ScreenedRow& row, Work&& work) {
+  if (row.type == ScoreType::kInt16) return work(Type<ScoreType::kInt16>{});
+  return row.type == ScoreType::kInt32 ? work(Type<ScoreType::kInt32>{}) : work(Type<ScoreType::kFloat32>{});
 }
 
 // The hits of a block whose keys are allowed.
-struct Hits {
-  uint16_t masks[kBlockGroups];
-  uint32_t groups;  // a bit for each mask that is not zero
-  int total = 0;
-
-  explicit Hits(const ScreenedRow& row) {
-    alignas(64) uint64_t words[kBlockKeys / 64];
-    std::memcpy(words, row.hits, sizeof words);
-    for (int w = 0; w < kBlockKeys / 64; ++w) {
-      if (row.allowed != nullptr) words[w] &= row.allowed[w];
-      total += __builtin_popcountll(words[w]);
-    }
-    std::memcpy(masks, words, sizeof masks);
-    groups = groups_with_hits(masks);
+class Hits {
+ public:
+  explicit Hits(const ScreenedRow& row)
+      : hits_(row.hits), allowed_(row.allowed), groups_(groups_with_hits(row.hits, row.allowed)) {}
+  // A bit for each group that has one.
+  uint32_t groups() const { return groups_; }
+  uint32_t of_group(int group) const {
+    const uint32_t mask = hits_[group];
+    return allowed_ == nullptr ? mask : mask & static_cast<uint32_t>(allowed_[group / 4] >> (group % 4 * kGroupKeys));
   }
+  int total() const {
+    int total = 0;
+    for (int w = 0; w < kBlockKeys / 64; ++w) {
+      uint64_t word;
+      std::memcpy(&word, hits_ + 4 * w, sizeof word);
+      total += __builtin_popcountll(allowed_ == nullptr ? word : word & allowed_[w]);
+    }
+    return total;
+  }
+
+ private:
+  const uint16_t* hits_;
+  const uint64_t* allowed_;
+  uint32_t groups_;
 };
 
 // Appends hits by whole groups of keys.
-template <bool kIntegers>
+template <ScoreType kType>
 int64_t append_groups(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
   const F factor = set(row.factor), bound = set(-row.bound);
-  for (uint32_t groups = hits.groups; groups != 0; groups &= groups - 1) {
+  for (uint32_t groups = hits.groups(); groups != 0; groups &= groups - 1) {
     const int group = __builtin_ctz(groups);
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const int at = group * kGroupKeys + lane;
-      const uint32_t marked = (static_cast<uint32_t>(hits.masks[group]) >> lane) & ((1U << kLanes) - 1);
+      const uint32_t marked = (hits.of_group(group) >> lane) & ((1U << kLanes) - 1);
       compress_store(keys + count, marked, iota() + (row.first_key + at));
-      count += compress_store(bounds + count, marked, fma(scores_at<kIntegers>(row.scores + at), factor, bound));
+      count += compress_store(bounds + count, marked, fma(scores_at<kType>(row, at), factor, bound));
     }
   }
   return count;
 }
 
-// Appends hits one by one.
-template <bool kIntegers>
+// Appends hits one by one, two of a group of keys at a time whether there are as many or not: the end of a loop over
+// the hits themselves would seldom be predicted. What lies beyond the new count is overwritten later.
+template <ScoreType kType>
 int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
-  for (uint32_t groups = hits.groups; groups != 0; groups &= groups - 1) {
-    const int first = __builtin_ctz(groups) * kGroupKeys;
-    uint32_t marked = hits.masks[first / kGroupKeys];
+  const float factor = row.factor, bound = row.bound;  // copies: what is written might be the row, for all GCC knows
+  const int32_t first_key = row.first_key;
+  for (uint32_t groups = hits.groups(); groups != 0; groups &= groups - 1) {
+    const int group = __builtin_ctz(groups);
+    uint32_t marked = hits.of_group(group);
+    const int64_t end = count + __builtin_popcount(marked);
     do {
-      const int at = first + __builtin_ctz(marked);
-      keys[count] = row.first_key + at;
-      bounds[count++] = score_of<kIntegers>(row.scores[at]) * row.factor - row.bound;
-      marked &= marked - 1;
+      for (int i = 0; i < 2; ++i) {
+        const int at = group * kGroupKeys + __builtin_ctz(marked | 1U << (kGroupKeys - 1));
+        keys[count + i] = first_key + at;
+        bounds[count + i] = score_at<kType>(row, at) * factor - bound;
+        marked &= marked - 1;
+      }
+      count += 2;
     } while (marked != 0);
+    count = end;
   }
   return count;
 }
 
-// Whether a group hardly ever has two hits: appending one by one is then faster, as the end of its loop is predicted.
+// Whether a group seldom has more than two hits.
 bool are_scattered(const Hits& hits) {
   if constexpr (kLanes == kGroupKeys) return false;
-  return hits.total * 8 <= __builtin_popcount(hits.groups) * 9;
+  return hits.total() * 2 <= __builtin_popcount(hits.groups()) * 3;
 }
 
-template <bool kIntegers>
+template <ScoreType kType>
 void sample_parts(const ScreenedRow& row, float* bounds) {
   const F factor = set(row.factor), bound = set(-row.bound);
   for (int part = 0; part < kSampled; part += kLanes) {
     F high = set(-kInfinity);
-    for (int at = part; at < kBlockKeys; at += kSampled) high = max(high, scores_at<kIntegers>(row.scores + at));
+    for (int at = part; at < kBlockKeys; at += kSampled) high = max(high, scores_at<kType>(row, at));
     store(bounds + part, fma(high, factor, bound));
   }
 }
 
-template <bool kIntegers>
+template <ScoreType kType>
 ScoreMoments moments_of(const ScreenedRow& row) {
   F total = set(0), squares = set(0);
   for (int at = 0; at < kBlockKeys; at += kLanes) {
-    const F score = scores_at<kIntegers>(row.scores + at);
+    const F score = scores_at<kType>(row, at);
     total = total + score;
     squares = fma(score, score, squares);
   }
@@ -133,20 +168,20 @@ ScoreMoments moments_of(const ScreenedRow& row) {
   return {mean * row.factor, variance > 0 ? __builtin_sqrtf(variance) * row.factor : 0};
 }
 
-template <bool kIntegers>
+template <ScoreType kType>
 void mark_hits(const ScreenedRow& row, float least, uint16_t* hits) {
   const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
   for (int group = 0; group < kBlockGroups; ++group) {
     uint32_t mask = 0;
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
-      const F score = scores_at<kIntegers>(row.scores + group * kGroupKeys + lane);
+      const F score = scores_at<kType>(row, group * kGroupKeys + lane);
       mask |= bits(less_equal(limit, fma(score, factor, bound))) << lane;
     }
     hits[group] = static_cast<uint16_t>(mask);
   }
 }
 
-template <bool kIntegers>
+template <ScoreType kType>
 void add_row_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits) {
   float added[kBlockKeys] = {};
   const ColumnRange all = {0, kBlockKeys};
@@ -154,16 +189,19 @@ void add_row_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* sc
   if (terms.by_head != nullptr) add_at_offsets(added, all, offsets, {terms.by_head, terms.by_head_range});
   if (terms.by_query != nullptr) add_at_offsets(added, all, offsets, {terms.by_query, terms.by_query_range});
   const F factor = set(row.factor), unit = set(terms.unit), limit = set(terms.least);
+  // Floats would overwrite scores of half their size before these are read.
+  float* sums = kType == ScoreType::kInt16 ? added : scores;
   for (int group = 0; group < kBlockGroups; ++group) {
     uint32_t mask = 0;
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const int at = group * kGroupKeys + lane;
-      const F sum = fma(scores_at<kIntegers>(row.scores + at), factor, load(added + at) * unit);
-      store(scores + at, sum);
+      const F sum = fma(scores_at<kType>(row, at), factor, load(added + at) * unit);
+      store(sums + at, sum);
       mask |= bits(less_equal(limit, sum)) << lane;
     }
     hits[group] = static_cast<uint16_t>(mask);
   }
+  if (sums != scores) std::memcpy(scores, sums, sizeof added);
 }
 
 // Fills the last vector with -infinity.
@@ -206,30 +244,30 @@ float least_reaching(const float* values, int64_t count, float bound) {
 template <Isa kIsa>
 int64_t ScreenScan<kIsa>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
   const Hits hits(row);
-  return with_format(row, [&](auto integers) {
-    return are_scattered(hits) ? append_hits<integers.value>(row, hits, bounds, keys, count)
-                               : append_groups<integers.value>(row, hits, bounds, keys, count);
+  return with_type(row, [&](auto type) {
+    return are_scattered(hits) ? append_hits<type.value>(row, hits, bounds, keys, count)
+                               : append_groups<type.value>(row, hits, bounds, keys, count);
   });
 }
 
 template <Isa kIsa>
 void ScreenScan<kIsa>::sample(const ScreenedRow& row, float* bounds) {
-  with_format(row, [&](auto integers) { sample_parts<integers.value>(row, bounds); });
+  with_type(row, [&](auto type) { sample_parts<type.value>(row, bounds); });
 }
 
 template <Isa kIsa>
 ScoreMoments ScreenScan<kIsa>::moments(const ScreenedRow& row) {
-  return with_format(row, [&](auto integers) { return moments_of<integers.value>(row); });
+  return with_type(row, [&](auto type) { return moments_of<type.value>(row); });
 }
 
 template <Isa kIsa>
 void ScreenScan<kIsa>::add_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits) {
-  with_format(row, [&](auto integers) { add_row_terms<integers.value>(row, terms, scores, hits); });
+  with_type(row, [&](auto type) { add_row_terms<type.value>(row, terms, scores, hits); });
 }
 
 template <Isa kIsa>
 void ScreenScan<kIsa>::mark(const ScreenedRow& row, float least, uint16_t* hits) {
-  with_format(row, [&](auto integers) { mark_hits<integers.value>(row, least, hits); });
+  with_type(row, [&](auto type) { mark_hits<type.value>(row, least, hits); });
 }
 
 template <Isa kIsa>

@@ -48,11 +48,13 @@ CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
       tiles_(static_cast<size_t>(round_up(most_keys, kBlockKeys) / kTileKeys)),
       rows_(kBlockQueries) {
   // A list may grow by a block before it is pruned, and vectors write 16 past its end.
-  const int64_t stride = round_up(most_keys, 16) + kBlockKeys + 32;
-  bounds_ = aligned<float>(kBlockQueries * stride);
-  lists_ = aligned<int32_t>(kBlockQueries * stride);
+  list_stride_ = round_up(most_keys, 16) + kBlockKeys + 32;
+  bounds_ = aligned<float>(kBlockQueries * list_stride_);
+  lists_ = aligned<int32_t>(kBlockQueries * list_stride_);
+  best_bounds_ = aligned<float>(2 * list_stride_);
+  best_lists_ = aligned<int32_t>(2 * list_stride_);
   for (int64_t i = 0; i < kBlockQueries; ++i) {
-    rows_[static_cast<size_t>(i)].list = {lists_.get() + i * stride, bounds_.get() + i * stride, 0};
+    rows_[static_cast<size_t>(i)].list = {lists_.get() + i * list_stride_, bounds_.get() + i * list_stride_, 0};
   }
 }
 
@@ -101,10 +103,13 @@ void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
     thresholds_[index] = std::bit_cast<uint32_t>(query.settled ? kInfinity : least);
     return;
   }
-  // The limit is one unit lower, because the division rounds. Sums stay below 2^30.
+  // The limit is one unit lower, because the division rounds. Sums stay below 2^30, or below 0x7fff in magnitude.
   const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
-  const double bounded = query.settled ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
-  thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
+  const bool shorts = score_type(keys_->format) == ScoreType::kInt16;
+  const double most = shorts ? 0x7fff : 0x1p30;
+  const double bounded = query.settled ? most : std::clamp(units, -most, most);
+  const auto limit = static_cast<uint32_t>(static_cast<int32_t>(bounded));
+  thresholds_[index] = shorts ? in_both_halves(limit) : limit;
 }
 
 // Whether the row sees any key of the block; *allowed is left null when it sees all.
@@ -139,7 +144,7 @@ float CandidateSearch::threshold_from(ScreenedQuery& row, float* bounds, int64_t
 void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   RowList& list = row.list;
   row.threshold = std::max(row.threshold, threshold_from(row, list.values, list.count));
-  list.count = ops_->prune(row.threshold - 2 * row.widest, list.values, list.keys, list.count);
+  list.count = ops_->prune(std::max(row.threshold, row.guess) - 2 * row.widest, list.values, list.keys, list.count);
   row.trigger = std::max(2 * list.count, row.trigger);
   row.raised = list.count;
 }
@@ -188,8 +193,8 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
     if (end > tile) {
       const int64_t groups = kTileKeys / kGroupKeys;
       product_({words_.get() + rows.begin * keys_->steps, start_ + rows.begin, thresholds_ + rows.begin,
-                keys_->words + (first_tile + tile) * groups * keys_->steps * kGroupKeys,
-                scores_.get() + rows.begin * kScoreStride + tile * kTileKeys,
+                keys_->words + (first_tile + tile) * tile_words(keys_->format, keys_->steps),
+                scores_.get() + rows.begin * kScoreStride + tile * kTileKeys / scores_per_word(keys_->format),
                 hits_.get() + rows.begin * kBlockGroups + tile * groups, keys_->steps,
                 round_up(rows.end - rows.begin, kProductQueries), end - tile});
     }
@@ -206,7 +211,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
                                   integers ? bounds.step * query.packed.step : 1.0F,
                                   query.packed.bound(bounds),
                                   static_cast<int32_t>(block * kBlockKeys),
-                                  integers};
+                                  score_type(keys_->format)};
     take_hits(query, query.terms.any() ? add_terms(i, screened) : screened);
   }
 }
@@ -223,7 +228,7 @@ ScreenedRow CandidateSearch::add_terms(int64_t index, const ScreenedRow& screene
       scores, hits);
   ScreenedRow with_terms = screened;
   with_terms.factor = 1;
-  with_terms.integers = false;
+  with_terms.type = ScoreType::kFloat32;
   return with_terms;
 }
 
@@ -237,7 +242,8 @@ void CandidateSearch::screen(Rows rows) {
   }
 }
 
-// Screens again the rows whose threshold stayed below the guess, since keys between the two are not listed.
+// Screens again the rows whose threshold stayed below the guess, since keys that reach only the threshold are not
+// listed.
 void CandidateSearch::screen_missed() {
   for (int64_t first = 0; first < num_queries_; first += kProductQueries) {
     const Rows rows = {first, std::min<int64_t>(first + kProductQueries, num_queries_)};
@@ -249,14 +255,18 @@ void CandidateSearch::screen_missed() {
       any = true;
       query.guess = -kInfinity;
       query.list.count = 0;
+      query.list.threshold.reset();
       query.raised = -1;
     }
-    if (any) screen(rows);
+    if (!any) continue;
+    screen(rows);
+    select(rows);
   }
 }
 
 void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries) {
   selection_ = &selection;
+  scale_ = scale;
   keys_ = &keys;
   num_queries_ = num_queries;
   ops_ = &screen_ops();
@@ -266,6 +276,7 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
   for (int64_t i = 0; i < num_queries; ++i) {
     ScreenedQuery& query = row(i);
     query.list.count = 0;
+    query.list.threshold.reset();
     query.mu = 0;
     query.direct = !screening;
     if (screening) prepare_row(query, i, scale);
@@ -279,6 +290,7 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
     thresholds_[i] = is_integer(keys.format) ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
   }
   screen({0, num_queries});
+  select({0, num_queries});
   screen_missed();
   for (int64_t i = 0; i < num_queries; ++i) guess_.add(row(i).first_whole, row(i).threshold);
   guess_.learn();

@@ -13,7 +13,7 @@ struct ScreenedQuery {
   RowKeys keys;
   ScreenTerms terms;
   PackedQuery packed;
-  RowList list;              // values: lower bounds of scores in normalised units
+  RowList list;              // values: lower bounds of scores in normalised units, or as RowList::threshold says
   bool direct = false;       // all competing keys are listed, without screening
   float threshold = 0;       // in normalised units; the final one is at or above it
   float guess = 0;           // what keys are listed from, where it is above the threshold; -infinity: none
@@ -30,7 +30,8 @@ struct ScreenedQuery {
   bool missed() const { return guess > threshold; }
 };
 
-// Finds, for a block of queries of one head, lists of all keys that can be selected. Each worker has one object.
+// Finds, for a block of queries of one head, lists of all keys that can be selected; of top-k without terms by offset,
+// the selected ones themselves. Each worker has one object.
 class CandidateSearch {
  public:
   CandidateSearch(int64_t most_keys, int64_t width);
@@ -39,6 +40,8 @@ class CandidateSearch {
   // The caller fills `keys` of the first num_queries rows before run(), and reads their lists afterwards.
   ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
   void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
+  // From now on, lists of top-k are left as screening makes them, so that tests see what the bounds let through.
+  void leave_candidates() { leaves_candidates_ = true; }
   // Call this before the first run with other keys.
   void forget() { guess_.forget(); }
 
@@ -51,6 +54,15 @@ class CandidateSearch {
   void screen(Rows rows);
   void screen_block(int64_t block, Rows rows);
   void screen_missed();
+  // Scores candidates of the rows exactly, and leaves the selected ones in the lists (screen_search_exact.cc).
+  void select(Rows rows);
+  bool may_select(const ScreenedQuery& row) const;
+  RowList find_best(const ScreenedQuery& row, int64_t slot);
+  void narrow(int64_t index, RowList best);
+  void finish(int64_t index);
+  void score(int64_t index, RowList& list) const;
+  float normalised(int64_t index, float score);
+  void fetch(const RowList& list) const;
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
   void take_hits(ScreenedQuery& row, ScreenedRow screened);
@@ -63,6 +75,10 @@ class CandidateSearch {
   int64_t width_, num_queries_ = 0;
   Aligned<float> queries_, bounds_;
   Aligned<int32_t> lists_;
+  // Of two rows, the candidates whose lower bounds reach the threshold.
+  Aligned<float> best_bounds_;
+  Aligned<int32_t> best_lists_;
+  int64_t list_stride_ = 0;
   Aligned<uint32_t> words_, scores_;
   Aligned<uint16_t> hits_;
   std::vector<uint8_t> tiles_;  // that a row of the block sees
@@ -71,6 +87,8 @@ class CandidateSearch {
   uint64_t allowed_[kBlockKeys / 64] = {};
   ThresholdGuess guess_;
   const Selection* selection_ = nullptr;
+  float scale_ = 1;
+  bool leaves_candidates_ = false;
   const PackedKeys* keys_ = nullptr;
   const ScreenOps* ops_ = nullptr;
   ScreenProduct product_ = nullptr;

@@ -51,13 +51,17 @@ void add_scores(const RowScores& s, int64_t first, RowList& list) {
   for (int64_t i = first; i < list.count; ++i) list.values[i] = s.terms.added_to(list.values[i], list.keys[i]);
 }
 
-// Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,
-// first the competing ones.
-void choose(const RowScores& scores, const RowKeys& keys, float threshold, RowList& list) {
-  if (threshold > -kInfinity) list.count = screen_ops().prune(threshold, list.values, list.keys, list.count);
+// Adds the keys that stay. The order of the list is that of the keys, first the competing ones.
+void add_kept(const RowScores& scores, const RowKeys& keys, RowList& list) {
   const int64_t first = list.count;
   list.count = list_keys(keys.stay, list.keys, first);
   add_scores(scores, first, list);
+}
+
+// Drops competing keys below the threshold, then adds the keys that stay.
+void choose(const RowScores& scores, const RowKeys& keys, float threshold, RowList& list) {
+  if (threshold > -kInfinity) list.count = screen_ops().prune(threshold, list.values, list.keys, list.count);
+  add_kept(scores, keys, list);
 }
 
 void scale_values(RowList& list, float factor) {
@@ -183,13 +187,18 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count) 
 
 RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
                     float least_mu) {
-  add_scores(scores, 0, list);
   float threshold = -kInfinity;
-  // The threshold is also set for exactly k candidates: other keys may compete below them.
-  if (selection.k > 0 && list.count >= selection.k && !has_nan(list.values, list.count)) {
-    threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
+  if (list.threshold) {
+    threshold = *list.threshold;
+    add_kept(scores, keys, list);
+  } else {
+    add_scores(scores, 0, list);
+    // The threshold is also set for exactly k candidates: other keys may compete below them.
+    if (selection.k > 0 && list.count >= selection.k && !has_nan(list.values, list.count)) {
+      threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
+    }
+    choose(scores, keys, threshold, list);
   }
-  choose(scores, keys, threshold, list);
   RowStats stats = solve(selection, list, least_mu);
   stats.threshold = threshold;
   return stats;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
@@ -49,6 +50,8 @@ struct RowList {
   int32_t* keys = nullptr;
   float* values = nullptr;  // scores, then weights
   int64_t count = 0;
+  // The k-th greatest exact score, if the list holds the exact scores that reach it, and only these.
+  std::optional<float> threshold = std::nullopt;
 };
 
 // Terms by offset of one row.

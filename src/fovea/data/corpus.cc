@@ -9,6 +9,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/pair_encoders.h"
 #include "fovea/data/parallel_lines.h"
 #include "fovea/text/text_changes.h"
 
@@ -23,21 +24,28 @@ struct Skipped {
 };
 
 struct EncodedPair {
-  std::vector<int64_t> source, target;
+  std::vector<int32_t> source, target;
 };
 
 class Loader {
  public:
   Loader(const text::Vocab& source, const text::Vocab& target, const CorpusOptions& options, PairSink& sink)
-      : source_(source), target_(target), options_(options), sink_(sink), threads_(options.threads), changes_(target) {}
+      : source_(source),
+        target_(target),
+        options_(options),
+        sink_(sink),
+        threads_(options.threads),
+        encoders_(source, target, threads_.num_threads()),
+        changes_(target) {}
 
   void add(const ParallelText& text) {
     const auto lines = static_cast<int64_t>(text.source.size());
     std::vector<EncodedPair> pairs(text.source.size());
-    threads_.run((lines + kPieceLines - 1) / kPieceLines, [&](int64_t piece, int) {
+    threads_.run((lines + kPieceLines - 1) / kPieceLines, [&](int64_t piece, int thread) {
       for (int64_t i = piece * kPieceLines; i < std::min(lines, (piece + 1) * kPieceLines); ++i) {
         if (is_empty_line(text.source[i]) || is_empty_line(text.target[i])) continue;
-        pairs[i] = {source_.encode(text.source[i]), target_.encode(text.target[i])};
+        encoders_.source(thread).encode(text.source[i], pairs[i].source);
+        encoders_.target(thread).encode(text.target[i], pairs[i].target);
       }
     });
     for (EncodedPair& pair : pairs) append(pair);
@@ -81,28 +89,22 @@ class Loader {
       pair.source.resize(std::min(pair.source.size(), limit));
       pair.target.resize(std::min(pair.target.size(), limit));
     }
-    with_end(pair.source, source_.eos(), source_ids_);
-    with_end(pair.target, target_.eos(), target_ids_);
-    sink_.add(source_ids_, target_ids_);
+    pair.source.push_back(static_cast<int32_t>(source_.eos()));
+    pair.target.push_back(static_cast<int32_t>(target_.eos()));
+    sink_.add(pair.source, pair.target);
     ++pairs_;
-    source_tokens_ += std::ssize(source_ids_);
-    target_tokens_ += std::ssize(target_ids_);
-  }
-
-  static void with_end(const std::vector<int64_t>& ids, int64_t eos, std::vector<int32_t>& out) {
-    out.clear();
-    for (const int64_t id : ids) out.push_back(static_cast<int32_t>(id));
-    out.push_back(static_cast<int32_t>(eos));
+    source_tokens_ += std::ssize(pair.source);
+    target_tokens_ += std::ssize(pair.target);
   }
 
   const text::Vocab &source_, &target_;
   CorpusOptions options_;
   PairSink& sink_;
   ThreadExecutor threads_;
+  PairEncoders encoders_;
   text::TextChanges changes_;  // of the target
   int64_t pairs_ = 0, source_tokens_ = 0, target_tokens_ = 0;
   Skipped skipped_;
-  std::vector<int32_t> source_ids_, target_ids_;  // of one pair
 };
 
 class ParallelReader {

@@ -7,6 +7,7 @@
 #include "fovea/base/executor.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/pair_encoders.h"
 #include "fovea/data/parallel_lines.h"
 #include "fovea/text/text_changes.h"
 
@@ -87,10 +88,10 @@ class Blocks {
 class DocumentEncoder {
  public:
   DocumentEncoder(const text::Vocab& source, const text::Vocab& target, const DocumentOptions& options, PairSink& sink)
-      : source_(source),
-        target_(target),
+      : target_(target),
         trains_(options.trains),
         threads_(options.threads),
+        encoders_(source, target, threads_.num_threads()),
         blocks_(source, target, options, sink),
         changes_(target) {}
 
@@ -120,20 +121,22 @@ class DocumentEncoder {
     constexpr int64_t kLines = 256;
     const auto lines = std::ssize(text.source);
     std::vector<DocumentPair> pairs(text.source.size());
-    threads_.run((lines + kLines - 1) / kLines, [&](int64_t piece, int) {
+    threads_.run((lines + kLines - 1) / kLines, [&](int64_t piece, int thread) {
       for (int64_t i = piece * kLines; i < std::min<int64_t>(lines, (piece + 1) * kLines); ++i) {
         const auto at = static_cast<size_t>(i);
         if (!begins_document(text.source[at]))
-          pairs[at] = {source_.encode(text.source[at]), target_.encode(text.target[at])};
+          pairs[at] = {encoders_.source(thread).encode(text.source[at]),
+                       encoders_.target(thread).encode(text.target[at])};
       }
     });
     throw_if_interrupted("reading the corpus");
     return pairs;
   }
 
-  const text::Vocab &source_, &target_;
+  const text::Vocab& target_;
   bool trains_;
   ThreadExecutor threads_;
+  PairEncoders encoders_;
   Blocks blocks_;
   text::TextChanges changes_;  // of the target
   long long lines_ = 0;

@@ -14,6 +14,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_finder.h"
+#include "fovea/text/line_encoder.h"
 #include "fovea/text/text_changes.h"
 #include "fovea/text/unit_split.h"
 #include "fovea/text/utf8.h"
@@ -68,6 +69,7 @@ class TokenTextLoader {
  public:
   TokenTextLoader(const text::Units& units, const TokenTextOptions& options, UnitSink& sink)
       : units_(units), options_(options), sink_(sink), threads_(options.threads), unk_(units.unk()) {
+    for (int i = 0; i < threads_.num_threads(); ++i) encoders_.emplace_back(units);
     if (options.trains && units.has_lines()) changes_.emplace(*units.vocab());
   }
 
@@ -121,9 +123,9 @@ class TokenTextLoader {
   void add(std::string_view text) {
     std::vector<Slice> slices = slices_of(text);
     if (!units_.is_bytes()) require_text(slices);
-    threads_.run(std::ssize(slices), [&](int64_t i, int) {
+    threads_.run(std::ssize(slices), [&](int64_t i, int thread) {
       Slice& slice = slices[static_cast<size_t>(i)];
-      units_.encode(slice.text, slice.ids, slice.begin);
+      encoders_[static_cast<size_t>(thread)].encode(slice.text, slice.ids, slice.begin);
       slice.words = count_words(slice.text);
       slice.line_ends = std::ranges::count(slice.text, '\n');
     });
@@ -213,6 +215,7 @@ class TokenTextLoader {
   const TokenTextOptions& options_;
   UnitSink& sink_;
   ThreadExecutor threads_;
+  std::vector<text::UnitEncoder> encoders_;  // of the threads
   std::optional<text::TextChanges> changes_;
   std::optional<int64_t> unk_;
   TextCounts counts_;                               // of the files that are read

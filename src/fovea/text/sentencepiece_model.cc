@@ -10,21 +10,26 @@ namespace {
 
 // A model, its trainer's and its normalizer's spec, as far as they decide how text is encoded.
 struct Encoding {
-  bool has_usual_blanks = true, has_usual_pieces = true;
+  bool has_usual_pieces = true;
   std::string_view charsmap;
 };
 
-void read_piece(std::string_view message, Encoding& encoding) {
+void read_piece(std::string_view message, ModelSpec& spec, Encoding& encoding) {
+  bool is_of_user = false, has_plain_blank = false;
   all_protobuf_fields(message, [&](const ProtobufField& field) {
-    if (field.number == proto::kPieceKind && field.value)
-      encoding.has_usual_pieces &= *field.value >= proto::kNormalPiece && *field.value <= proto::kControlPiece;
+    if (field.number == proto::kPieceText && field.bytes)
+      has_plain_blank = field.bytes->find(' ') != std::string_view::npos;
+    if (field.number != proto::kPieceKind || !field.value) return true;
+    encoding.has_usual_pieces &= *field.value >= proto::kNormalPiece && *field.value <= proto::kControlPiece;
+    is_of_user = *field.value == proto::kUserPiece;
     return true;
   });
+  spec.has_plain_blanks |= is_of_user && has_plain_blank;
 }
 
-void read_trainer_spec(std::string_view message, ModelSpec& spec, Encoding& encoding) {
+void read_trainer_spec(std::string_view message, ModelSpec& spec) {
   all_protobuf_fields(message, [&](const ProtobufField& field) {
-    if (field.number == proto::kBlankAsSuffix && field.value) encoding.has_usual_blanks &= *field.value == 0;
+    if (field.number == proto::kBlankAsSuffix && field.value) spec.has_usual_blanks &= *field.value == 0;
     if (field.number == proto::kModelType && field.value && *field.value >= 1 && *field.value <= 4)
       spec.type = static_cast<VocabType>(*field.value);
     return true;
@@ -33,7 +38,7 @@ void read_trainer_spec(std::string_view message, ModelSpec& spec, Encoding& enco
 
 void read_normalizer_spec(std::string_view message, ModelSpec& spec, Encoding& encoding) {
   all_protobuf_fields(message, [&](const ProtobufField& field) {
-    if (field.number == proto::kEscapeBlanks && field.value) encoding.has_usual_blanks &= *field.value != 0;
+    if (field.number == proto::kEscapeBlanks && field.value) spec.has_usual_blanks &= *field.value != 0;
     if (field.number == proto::kDummyPrefix && field.value) spec.add_dummy_prefix = *field.value != 0;
     if (field.number == proto::kRemoveBlanks && field.value) spec.remove_extra_whitespaces = *field.value != 0;
     if (field.number == proto::kCharsmap && field.bytes) encoding.charsmap = *field.bytes;
@@ -86,13 +91,13 @@ ModelSpec read_model_spec(std::string_view model) {
   ModelSpec spec;
   Encoding encoding;
   all_protobuf_fields(model, [&](const ProtobufField& field) {
-    if (field.number == proto::kPieces && field.bytes) read_piece(*field.bytes, encoding);
-    if (field.number == proto::kTrainerSpec && field.bytes) read_trainer_spec(*field.bytes, spec, encoding);
+    if (field.number == proto::kPieces && field.bytes) read_piece(*field.bytes, spec, encoding);
+    if (field.number == proto::kTrainerSpec && field.bytes) read_trainer_spec(*field.bytes, spec);
     if (field.number == proto::kNormalizerSpec && field.bytes) read_normalizer_spec(*field.bytes, spec, encoding);
     return true;
   });
   spec.has_charsmap = !encoding.charsmap.empty();
-  spec.is_counted = encoding.has_usual_blanks && encoding.has_usual_pieces && has_counted_normalizer(spec, encoding);
+  spec.is_counted = spec.has_usual_blanks && encoding.has_usual_pieces && has_counted_normalizer(spec, encoding);
   return spec;
 }
 

@@ -30,6 +30,8 @@ struct ModelSpec {
   bool remove_extra_whitespaces = true;  // blanks at the ends of a line, and all but one of a run
   bool has_charsmap = false;             // characters are normalised
   std::string normalization;             // the name of the rules, of kNormalizationNames in models of `fovea vocab`
+  bool has_usual_blanks = true;          // a blank stands before a word, as U+2581
+  bool has_plain_blanks = false;         // in pieces that are found before a line is encoded
   bool is_counted = false;               // write_counted_model() would give a model that encodes as this one
 };
 // A damaged model gives what was read of it so far.

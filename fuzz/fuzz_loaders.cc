@@ -48,6 +48,7 @@ constexpr std::array kLoaders = {
     Loader{'B', load_baseline},
     Loader{'C', load_corrections},
     Loader{'E', load_encoded},
+    Loader{'F', load_encoded_units},
     Loader{'D', load_decoder_config},
     Loader{'G', load_terms},
     Loader{'V', load_csv},

@@ -86,6 +86,8 @@ void load_train_options(std::string_view bytes);
 
 // The encoded text of a training.
 void load_encoded(std::string_view bytes);
+// The encoded text of a language model.
+void load_encoded_units(std::string_view bytes);
 
 // A line of links; the first byte chooses how it is read.
 void load_gold(std::string_view bytes);

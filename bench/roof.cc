@@ -21,7 +21,6 @@
 
 namespace {
 
-constexpr int64_t kHeadDim = 64;  // for which top-k screens
 constexpr int64_t kRounds = 20'000'000;
 constexpr int kChains = 12;  // independent, more than latency times units; what an inner product has at hand
 
@@ -153,7 +152,7 @@ double (*best_screening())() {
   if (has_amx()) return multiply_int8_tiles;
 #if defined(__x86_64__)
   using fovea::kernels::ScreenFormat;
-  const ScreenFormat format = fovea::kernels::fastest_screen_format(kHeadDim);
+  const ScreenFormat format = fovea::kernels::fastest_screen_format({.width = 64, .keys = 8192, .selected = 32});
   if (format == ScreenFormat::kInt8) return byte_products_512;
   if (format == ScreenFormat::kBFloat16) return bfloat16_pairs_512;
   if (format == ScreenFormat::kInt16) return int16_pairs_256;

@@ -106,7 +106,8 @@ void Forward::pack_keys(PreparedKeys& p) const {
   packed = {};
   packed.num_keys = s.k_length;
   packed.width = width;
-  packed.format = fastest_screen_format(width);
+  const bool causal = problem.kind == AttentionKind::kCausal;
+  packed.format = fastest_screen_format({width, causal ? s.k_length / 2 : s.k_length, selected_per_row(problem.spec)});
   packed.steps = screen_steps(packed.format, width);
   packed.rows = p.keys.get();
   packed.mean = p.mean.get();

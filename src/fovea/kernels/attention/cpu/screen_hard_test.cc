@@ -59,13 +59,14 @@ struct HardProblem {
   Inputs inputs;
 };
 
-HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind, const std::vector<int64_t>& lengths) {
+HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind, const std::vector<int64_t>& lengths,
+                         int64_t head_dim = 17) {
   HardProblem out;
   AttentionProblem& p = out.problem;
   p.spec = parse_attention(spec);
   p.kind = kind;
   p.num_heads = 2;
-  p.head_dim = 17;
+  p.head_dim = head_dim;
   p.needs_backward = true;
   int64_t tokens = 0;
   for (const int64_t n : lengths) {
@@ -74,10 +75,12 @@ HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind,
   }
   Rng rng(11);
   Inputs& in = out.inputs;
-  for (Array* a : {&in.q, &in.k, &in.v, &in.grad_out}) *a = Array(DType::kFloat32, Layout::kPadded, tokens, 2, 17);
+  for (Array* a : {&in.q, &in.k, &in.v, &in.grad_out}) {
+    *a = Array(DType::kFloat32, Layout::kPadded, tokens, 2, head_dim);
+  }
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t h = 0; h < 2; ++h) {
-      for (int64_t i = 0; i < 17; ++i) {
+      for (int64_t i = 0; i < head_dim; ++i) {
         in.q.set(t, h, i,
                  std::ldexp(i == 0 ? 1 + static_cast<double>(rng.below(3)) : small_integer(rng),
                             static_cast<int>(hard.q_power)));
@@ -114,8 +117,12 @@ double greatest_derivative(const Transform& transform) {
   return entmax != nullptr && entmax->alpha > 2 ? std::pow(600, entmax->alpha - 2) : 1;
 }
 
-void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, AttentionKind kind) {
-  const HardProblem h = hard_problem(spec, hard, kind, {600});
+struct HardShape {
+  int64_t keys = 600, head_dim = 17;
+};
+
+void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, AttentionKind kind, HardShape shape = {}) {
+  const HardProblem h = hard_problem(spec, hard, kind, {shape.keys}, shape.head_dim);
   const Transform& transform = h.problem.spec.transform;
   OracleInput one = testing_suite::one_head(h.problem, h.inputs, 0, 1);
   // Products below the least float are zero, and their scores tie.
@@ -125,7 +132,7 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
   const OracleGradients grads =
       oracle_backward(one, right, testing_suite::cotangents_of(h.problem, h.inputs, 0, 1).out);
   const Sequence& s = h.problem.sequences[0];
-  const double tolerance = 600 * 0x1p-24 * 4, derivative = greatest_derivative(transform);
+  const double tolerance = static_cast<double>(shape.keys) * 0x1p-24 * 4, derivative = greatest_derivative(transform);
   SerialExecutor serial;
   for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
@@ -135,11 +142,12 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
     // If a score ties with the edge of its support, the gradient is undecided; a gradient that underflows is lost.
     if (std::holds_alternative<Sparsemax>(transform) || vanishes) continue;
     EXPECT_LT(worst_error(got.grad_v, grads.v, s, 1), tolerance) << what;
-    // A gradient of scores is a small difference of large values: sums of products of 17 terms beside it.
+    // A gradient of scores is a small difference of large values: sums of products of head_dim terms beside it.
     if (hard.q_power > 0) continue;  // one weight is 1 there: all that remains of the difference is its rounding
+    const auto terms = static_cast<double>(shape.head_dim);
     const double q_term = derivative * std::exp2(hard.q_power), k_term = derivative * std::exp2(hard.k_power);
-    EXPECT_LT(worst_error(got.grad_q, grads.q, s, 1, k_term), 17 * tolerance) << what;
-    EXPECT_LT(worst_error(got.grad_k, grads.k, s, 1, q_term), 17 * tolerance) << what;
+    EXPECT_LT(worst_error(got.grad_q, grads.q, s, 1, k_term), terms * tolerance) << what;
+    EXPECT_LT(worst_error(got.grad_k, grads.k, s, 1, q_term), terms * tolerance) << what;
   }
 }
 
@@ -150,6 +158,16 @@ TEST(Screening, TakesHardRows) {
       check_hard(kTopkKernel, "topk(5,keep=window(6))", hard, kind);
       for (const char* spec : {"sparsemax", "entmax(1.5)", "entmax(2.5)"}) check_hard(kEntmaxKernel, spec, hard, kind);
     }
+  }
+}
+
+// Enough keys for the formats that long sequences of wide heads take.
+TEST(Screening, TakesWideRows) {
+  for (const size_t which : {0, 2, 5}) {
+    const Hard& hard = hard_kinds()[which];
+    check_hard(kTopkKernel, "topk(8)", hard, AttentionKind::kSelf, {1237, 90});
+    check_hard(kTopkKernel, "topk(3,keep=window(6))", hard, AttentionKind::kCausal, {1031, 33});
+    check_hard(kEntmaxKernel, "sparsemax", hard, AttentionKind::kSelf, {1301, 64});
   }
 }
 

@@ -20,17 +20,23 @@ const ScreenOps& screen_ops() {
 
 namespace {
 
-// Sums of 16 bits leave fewer bits to each number of a wider vector, so the bound grows with the width, and from here
-// on the more candidates cost what the faster product saves.
-constexpr int64_t kWidestPairs = 128;
+// Whether the faster product of pairs of bytes saves more than its candidates cost. Sums of 16 bits leave fewer bits to
+// each number of a wider vector, so the bound on the error grows with the width, and with it the share of the selected
+// keys by which the candidates are more. Measured with topk of 8 and 32 and entmax, widths 64 and 128, 512 to 8,192
+// keys.
+bool pairs_pay(const ScreenWork& work) {
+  constexpr int64_t kWidest = 128, kLeastKeys = 600, kKeysPerSelected = 16, kMeasuredWidth = 64;
+  const int64_t least = (kLeastKeys + kKeysPerSelected * work.selected) * work.width / kMeasuredWidth;
+  return work.width <= kWidest && work.keys >= least;
+}
 
 }  // namespace
 
-ScreenFormat fastest_screen_format(int64_t width) {
+ScreenFormat fastest_screen_format(const ScreenWork& work) {
   if (has_tiles() || has_int8_product()) return ScreenFormat::kInt8;
   if (vector_isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
   if (vector_isa() != Isa::kAvx2) return ScreenFormat::kFloat32;
-  return width <= kWidestPairs ? ScreenFormat::kBytePairs : ScreenFormat::kInt16;
+  return pairs_pay(work) ? ScreenFormat::kBytePairs : ScreenFormat::kInt16;
 }
 
 int64_t screen_steps(ScreenFormat format, int64_t width) {

@@ -32,9 +32,16 @@ struct ScreenOps {
 // Returns the vector code of isa().
 const ScreenOps& screen_ops();
 
-// Returns the format in which isa() and the processor screen vectors of `width` numbers fastest: int8 with tiles or
-// VNNI, bf16 if the processor has its product, on AVX2 pairs of bytes or, for wide vectors, int16, otherwise float32.
-ScreenFormat fastest_screen_format(int64_t width);
+// The work of screening, per row.
+struct ScreenWork {
+  int64_t width = 0;
+  int64_t keys = 0;      // on average
+  int64_t selected = 0;  // of these, an estimate
+};
+// Returns the format in which isa() and the processor do the work fastest: int8 with tiles or VNNI, bf16 if the
+// processor has its product, on AVX2 pairs of bytes or, where these let too many candidates through, int16, otherwise
+// float32.
+ScreenFormat fastest_screen_format(const ScreenWork& work);
 ScreenProduct screen_product(ScreenFormat format);
 // The number of words of a vector of `width` numbers, with the zeros behind them that a product by whole tiles needs.
 int64_t screen_steps(ScreenFormat format, int64_t width);

@@ -79,6 +79,12 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
   row.threshold = row.guess = -kInfinity;
   row.may_guess = selection_->k > 0 && !row.terms.any();  // terms change what one block says of the others
   row.first_whole = {};
+  if (selection_->k > 0) {
+    constexpr int32_t kFirst = 0;
+    float scores[16 + 1];
+    ops_->dots({keys_->mean, width_, &kFirst, 1}, query(index), scale, scores);
+    row.of_mean = scores[0];
+  }
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   if (row.terms.any()) {

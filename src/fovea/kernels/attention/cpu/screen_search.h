@@ -21,6 +21,7 @@ struct ScreenedQuery {
   bool may_guess = false;    // no block has been seen whole yet
   ScoreMoments first_whole;  // of the scores of the first block that the row sees whole
   float widest = 0;          // greatest bound on the error over all blocks of keys
+  float of_mean = 0;         // top-k: the score of the keys' mean
   int64_t trigger = 0;       // the length of the list at which the threshold is raised
   int64_t raised = -1;       // the length that raising it left; -1: not raised yet
   float mu = 0;              // entmax's, of the lower bounds in the list, and no more than theirs
@@ -61,7 +62,7 @@ class CandidateSearch {
   void narrow(int64_t index, RowList best);
   void finish(int64_t index);
   void score(int64_t index, RowList& list) const;
-  float normalised(int64_t index, float score);
+  float normalised(const ScreenedQuery& row, float score) const;
   void fetch(const RowList& list) const;
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
@@ -75,7 +76,7 @@ class CandidateSearch {
   int64_t width_, num_queries_ = 0;
   Aligned<float> queries_, bounds_;
   Aligned<int32_t> lists_;
-  // Of two rows, the candidates whose lower bounds reach the threshold.
+  // The candidates of two rows whose lower bounds reach the threshold.
   Aligned<float> best_bounds_;
   Aligned<int32_t> best_lists_;
   int64_t list_stride_ = 0;

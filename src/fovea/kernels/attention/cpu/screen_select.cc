@@ -9,6 +9,10 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Estimates for inputs that are normal or little trained.
+constexpr int64_t kSparseSupport = 16;  // of sparsemax
+constexpr int64_t kWideSupport = 150;   // of entmax below alpha 2
+
 int64_t total(const std::vector<Span>& spans) {
   int64_t keys = 0;
   for (const Span& span : spans) keys += span.end - span.begin;
@@ -158,6 +162,13 @@ Selection selection_of(const AttentionSpec& spec, const float* alpha) {
     selection.slope = static_cast<float>(leaky->slope);
   }
   return selection;
+}
+
+int64_t selected_per_row(const AttentionSpec& spec) {
+  if (spec.select) return spec.select->k;
+  const auto* entmax = std::get_if<Entmax>(&spec.transform);
+  const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);
+  return projects ? kSparseSupport : kWideSupport;
 }
 
 int64_t RowKeys::num_compete() const { return total(compete); }

@@ -26,6 +26,9 @@ struct Selection {
 // alpha: the head's value, for entmax(learned).
 Selection selection_of(const AttentionSpec& spec, const float* alpha);
 
+// An estimate of the number of keys that stay in a row of thousands.
+int64_t selected_per_row(const AttentionSpec& spec);
+
 // The keys to which one query may attend: keys that compete, and keys that stay whatever their score.
 struct RowKeys {
   std::vector<Span> compete, stay;

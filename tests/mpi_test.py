@@ -2,14 +2,17 @@
 """Training by several processes, started by mpirun: pip's wheel of Open MPI in .venv, or the system's."""
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
 import unittest
 
+from array_file import npy
 from fovea_program import PROGRAM, TINY, Refusals, Workplace, checked, run
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent.parent / "lib/libfovea_mpi.so"
@@ -43,16 +46,16 @@ class Launched(Refusals):
         for variables in ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, {"PMI_SIZE": "4", "PMI_RANK": "0"},
                           {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}):
             environment = {**os.environ, **variables}
-            for command in ("filter", "analyze", "generate"):
+            for command in ("align", "analyze", "generate"):
                 self.refused(command, "--model", "x", says=[f"fovea {command}: this process is one of 4 that a launcher started",
-                                                            "train, translate and score work in several"],
+                                                            "train, translate, score and filter work in several"],
                              code=2, env=environment)
         # A job script on SLURM, without srun, is one process.
         environment = {**os.environ, "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
-        self.assertNotIn("launcher", run("filter", "--model", "x", env=environment).stderr)
+        self.assertNotIn("launcher", run("align", "--model", "x", env=environment).stderr)
         # Only the first process says what all would say.
         environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "2"}
-        result = run("filter", "--model", "x", env=environment)
+        result = run("align", "--model", "x", env=environment)
         self.assertEqual((result.returncode, result.stderr), (2, ""))
         # A command that can be shared refuses the options that cannot.
         environment = {**os.environ, "PMI_SIZE": "4", "PMI_RANK": "0"}
@@ -105,6 +108,67 @@ class Team(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.valid_lines(one)), 2)
         self.assertEqual(self.valid_lines(one), self.valid_lines(result.stderr))
+
+    def same_validation(self, name, processes, task):
+        one = checked("train", "--model", F / f"{name}-one", "--optimizer-delay", processes, *task).stderr
+        result = together(processes, "train", "--model", F / f"{name}-team", *task)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreaterEqual(len(self.valid_lines(one)), 2)
+        self.assertEqual(self.valid_lines(one), self.valid_lines(result.stderr))
+        self.assertEqual(weights(F / f"{name}-one"), weights(F / f"{name}-team"))
+
+    def test_validation_of_taggers_is_shared(self):
+        draw = random.Random(1)
+        for name, sentences in (("tags", 60), ("tags.valid", 700)):
+            text = ""
+            for _ in range(sentences):
+                for _ in range(draw.randint(1, 6)):
+                    text += draw.choice(["ama O\n", "bebi O\n", "Amax B-PER\nZed I-PER\n", "Cocoy B-LOC\n"])
+                text += "\n"
+            (F / name).write_text(text)
+        checked("vocab", "--train-sets", F / "tags", "--dim-vocabs", 25, "--output", F / "tags.spm")
+        self.same_validation("tags", 2, ["--task", "tagging", "--train-sets", F / "tags", "--valid-sets", F / "tags.valid", "--vocabs",
+                                         F / "tags.spm", "--dim-emb", 16, "--enc-depth", 1, "--transformer-heads", 2,
+                                         "--transformer-dim-ffn", 32, "--mini-batch", 8, "--after-batches", 8, "--valid-freq", 4,
+                                         "--lr-decay", "none", "--cpu-threads", 1])
+
+    def test_validation_of_images_is_shared(self):
+        draw = random.Random(2)
+        for name, count in (("images.npy", 12), ("valid.npy", 11)):
+            (F / name).write_bytes(npy((count, 4, 4, 3), draw.randbytes(count * 48)))
+        self.same_validation("images", 3, ["--task", "image", "--train-sets", F / "images.npy", "--valid-sets", F / "valid.npy",
+                                           "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32,
+                                           "--mini-batch", 3, "--after-batches", 4, "--valid-freq", 2, "--cpu-threads", 1])
+
+    def test_validation_of_captions_is_shared(self):
+        draw, words = random.Random(3), ["red", "blue", "circle", "square", "above"]
+        for name, count in (("captions", 20), ("captions.valid", 9)):
+            (F / f"{name}.npy").write_bytes(npy((count, 2, 5), struct.pack(f"<{count * 10}f", *(draw.random() for _ in range(count * 10))),
+                                                "<f4"))
+            (F / f"{name}.tsv").write_text("".join(f"{i}\t{' '.join(draw.choices(words, k=4))}\n" for i in range(count)))
+        (F / "captions.txt").write_text("red blue circle square above\n")
+        checked("vocab", "--type", "word", "--train-sets", F / "captions.txt", "--dim-vocabs", 20, "--output", F / "captions.spm")
+        self.same_validation("captions", 2, ["--task", "caption", "--features", F / "captions.npy", "--captions", F / "captions.tsv",
+                                             "--valid-features", F / "captions.valid.npy", "--valid-captions",
+                                             F / "captions.valid.tsv", "--vocabs", F / "captions.spm", "--valid-metrics",
+                                             "ce-mean-words", "coco-bleu", "--valid-mini-batch", 2, "--dim-emb", 16, "--enc-depth", 1,
+                                             "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--mini-batch", 4,
+                                             "--after-batches", 4, "--valid-freq", 2, "--cpu-threads", 1])
+
+    def test_filters_keep_what_one_process_keeps(self):
+        checked(*PLACE.training(F / "rela", "--after-batches", 5, "--attention-cross", "relu", "--quiet"))
+        sides = PLACE.sides["test"]
+        for model, options in ((PLACE.model(), ["--maxi-batch", 1, "--mini-batch", 7]), (F / "rela", []),
+                               (F / "rela", ["--test", "shuffled"]), (PLACE.model(), ["--show", 3, "--json"])):
+            command = ["filter", "--model", model, "--train-sets", *sides, *options]
+            keeps = "--test" not in options
+            outputs = [[F / f"kept-{kind}.{side}" for side in ("src", "trg")] for kind in ("one", "team")]
+            expected = checked(*command, *(["--keep", 0.5, "--output", *outputs[0]] if keeps else []))
+            result = together(3, *command, *(["--keep", 0.5, "--output", *outputs[1]] if keeps else []))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, expected.stdout)
+            for one, team in zip(*outputs) if keeps else ():
+                self.assertEqual(one.read_bytes(), team.read_bytes())
 
     def test_a_signal_in_a_shared_validation_saves_and_ends_all(self):
         model = F / "valid-signal"
@@ -159,6 +223,18 @@ class Team(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(list((F / "encoded").iterdir())), 1)
         self.assertEqual(weights(F / "held-team"), weights(F / "kept"))
+
+    def test_processes_share_the_encoded_text_of_a_language_model(self):
+        text = F / "kept.txt"
+        text.write_text("".join(f"line {i * 7919 % 1000} of a text\n\n" for i in range(300)))
+        task = ["--task", "language", "--train-sets", text, "--vocabs", "bytes", "--documents", "blank", "--order", "shuffled",
+                "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 64,
+                "--mini-batch", 3, "--after-batches", 6, "--cpu-threads", 1]
+        checked("train", "--model", F / "text-one", "--optimizer-delay", 2, "--quiet", *task)
+        result = together(2, "train", "--model", F / "text-team", *task, "--encoded-text", F / "encoded-units")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(list((F / "encoded-units").iterdir())), 1)
+        self.assertEqual(weights(F / "text-one"), weights(F / "text-team"))
 
     def test_the_last_update_of_an_epoch_may_leave_processes_without_a_batch(self):
         self.same(3, "epochs", "--after-epochs", 2, "--mini-batch-words", 4000)

@@ -75,7 +75,7 @@ int tell_of_bug(const std::string& text) {
 }
 
 // Commands that several processes share. Their functions refuse what they cannot share.
-constexpr std::array<std::string_view, 3> kSharedCommands = {"train", "translate", "score"};
+constexpr std::array<std::string_view, 4> kSharedCommands = {"train", "translate", "score", "filter"};
 
 }  // namespace
 

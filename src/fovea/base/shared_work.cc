@@ -46,7 +46,7 @@ std::vector<std::string> shared_work(Collective& team, int64_t count,
 void require_one_process(std::string_view what) {
   if (launched_processes() > 1)
     throw UsageError(cat(what, ": this process is one of ", launched_processes(),
-                         " that a launcher started; fovea train, translate and score work in several; start one"));
+                         " that a launcher started; fovea train, translate, score and filter work in several; start one"));
 }
 
 }  // namespace fovea

@@ -9,9 +9,9 @@
 
 namespace fovea::text {
 
-// Encodes line after line of a large text, for one thread: it keeps the pieces of words, because most words of a text
-// are those that stood in it before. BPE without normalisation encodes each word by itself; other models encode each
-// line anew. The pieces are those of Vocab::encode().
+// Encodes line after line of a large text, for one thread. It keeps the pieces of words, because most words of a text
+// have occurred in it before. BPE without normalisation encodes each word by itself; other models encode each line as a
+// whole. The result is that of Vocab::encode().
 class LineEncoder {
  public:
   // `vocab` must outlive this.
@@ -35,7 +35,7 @@ class LineEncoder {
   std::vector<Word> words_;  // [kWords] once they are needed
 };
 
-// The same for the units of a language model.
+// Encodes a large text into the units of a language model, line by line as LineEncoder does if the units have lines.
 class UnitEncoder {
  public:
   // `units` must outlive this.

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
 #include "fovea/metrics/find_notation.h"
 #include "fovea/models/batches.h"
 #include "fovea/models/diverged.h"
@@ -80,8 +82,33 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
   return result;
 }
 
-metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text) {
-  const std::vector<Labels> found = tag_sentences(parts, text.words, text.tags);
+namespace {
+
+std::vector<Labels> tag_together(const TaggingParts& parts, const data::LabelledText& text, Collective& team) {
+  if (team.size() == 1) return tag_sentences(parts, text.words, text.tags);
+  constexpr int64_t kSentences = 256;  // fill several batches
+  const auto of_share = [&](int64_t share) {
+    const auto first = static_cast<size_t>(share * kSentences),
+               count = std::min(static_cast<size_t>(kSentences), text.words.size() - first);
+    const auto part = [&](const auto& all) {
+      return all.empty() ? std::span(all) : std::span(all).subspan(first, count);
+    };
+    std::string lines;  // labels have no blanks
+    for (const Labels& labels : tag_sentences(parts, part(text.words), part(text.tags)))
+      lines += join(labels, " ") + '\n';
+    return lines;
+  };
+  std::vector<Labels> found;
+  for (const std::string& lines : shared_work(team, (text.size() + kSentences - 1) / kSentences, of_share))
+    for (std::string_view rest = lines; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1))
+      found.push_back(split(std::string(rest.substr(0, rest.find('\n'))), ' '));
+  return found;
+}
+
+}  // namespace
+
+metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text, Collective& team) {
+  const std::vector<Labels> found = tag_together(parts, text, team);
   const metrics::LabelForm& form = parts.labels.form();
   const metrics::LabelForm gold_form = metrics::form_to_read(text.labels, form);
   metrics::ConllScore score;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/data/columns.h"
 #include "fovea/metrics/conll.h"
 #include "fovea/models/tagging/labels.h"
@@ -34,7 +35,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
                                   std::span<const std::vector<std::string>> tags = {});
 
 // The scores of a model's labels against those of a text, which may be in another dialect and form. Labels are equal if
-// they are so in the model's.
-metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text);
+// they are so in the model's. The processes of a team share the sentences.
+metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text, Collective& team = alone());
 
 }  // namespace fovea::tagging

@@ -96,7 +96,7 @@ train::BatchLoss CaptionTask::loss(int64_t batch, const nn::ForwardContext& cont
 }
 
 std::vector<double> CaptionTask::validate(const std::vector<std::string>& names) {
-  return validation_.run(model_, names);
+  return validation_.run(model_, names, team());
 }
 
 }  // namespace fovea::captions

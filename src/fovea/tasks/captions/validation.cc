@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
+#include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/score_bytes.h"
 #include "fovea/models/scorer.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/tasks/captions/batch.h"
@@ -27,36 +31,50 @@ Validation::Validation(const Options& options, int64_t patch_size, const std::sh
 
 std::string Validation::fingerprint() const { return enabled() ? captions::fingerprint(*inputs_, corpus_) : ""; }
 
-models::GivenScore Validation::force(nn::Model& model) const {
+models::GivenScore Validation::force(nn::Model& model, Collective& team) const {
   models::warn_of_whole_segments(model->config());
-  models::GivenScore score;
-  const auto size = static_cast<size_t>(options_.valid_mini_batch);
-  for (int64_t first = 0; first < corpus_.size(); first += options_.valid_mini_batch) {
+  const auto of_batch = [&](int64_t index) {
     throw_if_interrupted("validation");
-    data::Batch batch(std::min(size, static_cast<size_t>(corpus_.size() - first)));
+    const int64_t first = index * options_.valid_mini_batch;
+    data::Batch batch(static_cast<size_t>(std::min(options_.valid_mini_batch, corpus_.size() - first)));
     std::iota(batch.begin(), batch.end(), first);
     const CaptionBatch tensors(*inputs_, corpus_, batch, vocab_.eos(), model->output_bias());
+    models::GivenScore score;
     score.add(model, forward(model, tensors, {}), tensors.outputs);
-  }
-  return score;
+    return models::score_bytes({score});
+  };
+  models::GivenScore sum;
+  for (const std::string& bytes : shared_work(team, batches_of(corpus_.size()), of_batch))
+    sum += models::scores_from(bytes).front();
+  return sum;
 }
 
 // Each validation builds a new Captioner, because a Captioner keeps the weights that it was built with.
-std::vector<std::string> Validation::write(nn::Model& model) const {
+std::vector<std::string> Validation::write(nn::Model& model, Collective& team) const {
   CaptionerOptions options;
   options.beam.beam_size = options_.valid_beam_size;
   options.max_length = options_.valid_max_length;
   options.mini_batch = options_.valid_mini_batch;
-  std::vector<std::string> texts;
-  for (const std::vector<models::WrittenText>& best :
-       Captioner(model, vocab_, options).run(*inputs_, captioned_.images))
-    texts.push_back(best.front().text);
+  Captioner captioner(model, vocab_, options);
+  const std::span<const int64_t> images(captioned_.images);
+  const auto of_batch = [&](int64_t index) {
+    const auto first = static_cast<size_t>(index * options_.valid_mini_batch);
+    std::string lines;
+    for (const std::vector<models::WrittenText>& best : captioner.run(
+             *inputs_, images.subspan(first, std::min(images.size() - first, static_cast<size_t>(options.mini_batch)))))
+      lines += best.front().text + '\n';
+    return lines;
+  };
+  std::string all;
+  for (const std::string& lines : shared_work(team, batches_of(std::ssize(images)), of_batch)) all += lines;
+  std::vector<std::string> texts = split(all, '\n');
+  texts.resize(images.size());
   return texts;
 }
 
-std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names) const {
+std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names, Collective& team) const {
   const torch::NoGradGuard no_grad;
-  CaptionScore score = {{[&] { return force(model); }, [&] { return write(model); }}, captioned_.texts};
+  CaptionScore score = {{[&] { return force(model, team); }, [&] { return write(model, team); }}, captioned_.texts};
   return measures().values(score, names);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/nn/model.h"
 #include "fovea/tasks/captions/corpus.h"
 #include "fovea/tasks/captions/options.h"
@@ -22,12 +23,16 @@ class Validation {
   const Inputs& inputs() const { return *inputs_; }        // if enabled
   const CaptionCorpus& corpus() const { return corpus_; }  // empty if not enabled
   std::string fingerprint() const;                         // of the data; empty if not enabled
-  // The values of `names` in their order. Throws Interrupted when a signal comes.
-  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
+  // The values of `names` in their order, which the processes of a team compute together. Throws Interrupted when a
+  // signal comes.
+  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names, Collective& team = alone()) const;
 
  private:
-  models::GivenScore force(nn::Model& model) const;
-  std::vector<std::string> write(nn::Model& model) const;
+  int64_t batches_of(int64_t count) const {
+    return (count + options_.valid_mini_batch - 1) / options_.valid_mini_batch;
+  }
+  models::GivenScore force(nn::Model& model, Collective& team) const;
+  std::vector<std::string> write(nn::Model& model, Collective& team) const;
 
   const Options& options_;
   const text::Vocab& vocab_;

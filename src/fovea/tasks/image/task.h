@@ -28,6 +28,7 @@ class ImageTask final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::vector<double> validate(const std::vector<std::string>& names) override;
+  bool shares_validation() const override { return true; }
 
  private:
   Options options_;

@@ -29,6 +29,7 @@ class TaggingTask final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::vector<double> validate(const std::vector<std::string>& names) override;
+  bool shares_validation() const override { return true; }
 
  private:
   ClauseFinder clause_finder() const { return ClauseFinder(clauses_ ? &*clauses_ : nullptr); }
@@ -37,7 +38,8 @@ class TaggingTask final : public train::Task {
   at::Device device_;
   Beginning begin_;
   std::optional<text::ClauseDictionary> clauses_;  // none: the model has no clauses
-  data::LabelledText train_, valid_;
+  data::LabelledText train_;  // empty once text_ is made of it
+  data::LabelledText valid_;
   metrics::LabelNotation notation_;
   LabelSet labels_;
   TaggedText text_;

@@ -11,6 +11,7 @@
 
 #include "fovea/analysis/distribution.h"
 #include "fovea/base/choices.h"
+#include "fovea/base/collective.h"
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -18,6 +19,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/team_threads.h"
 #include "fovea/tasks/translation/corrupt_pairs.h"
 #include "fovea/tasks/translation/filter_report.h"
 #include "fovea/tasks/translation/pair_scorer.h"
@@ -131,7 +133,11 @@ std::vector<ShownPair> shown_pairs(const FilterOptions& options, const std::vect
   return shown;
 }
 
-int64_t score_and_keep(const FilterOptions& options, PairScorer& scorer, const std::string& name) {
+// The processes of a team score together, and the first one writes.
+enum class TeamPart : uint8_t { kWriter, kHelper };
+
+int64_t score_and_keep(const FilterOptions& options, PairScorer& scorer, const std::string& name, TeamPart part) {
+  if (part == TeamPart::kHelper) return std::ssize(score_text(options, scorer, nullptr).scores);
   LineWriter output("-");
   const ScoredText text = score_text(options, scorer, options.json ? nullptr : &output);
   const std::vector<double>& scores = text.scores;
@@ -182,7 +188,7 @@ PairSample sample_pairs(const FilterOptions& options) {
   return sample;
 }
 
-int64_t test_score(const FilterOptions& options, PairScorer& scorer, const std::string& name) {
+int64_t test_score(const FilterOptions& options, PairScorer& scorer, const std::string& name, TeamPart part) {
   const PairSample sample = sample_pairs(options);
   const auto how = parse_choice<Corruption>(kCorruptions, options.test, "--test");
   const CorruptedPairs pairs = corrupt(sample.pairs, how, static_cast<uint64_t>(options.seed));
@@ -194,23 +200,29 @@ int64_t test_score(const FilterOptions& options, PairScorer& scorer, const std::
   const std::vector<std::vector<double>> good_by_layer = scorer.by_layer();
   const std::vector<double> bad = scorer.score(pairs.bad);
   const Separation separation{name, options.test, good, bad, sample.seen, good_by_layer, scorer.by_layer()};
-  std::cout << (options.json ? separation_json(separation) + "\n" : separation_text(separation));
+  if (part == TeamPart::kWriter)
+    std::cout << (options.json ? separation_json(separation) + "\n" : separation_text(separation));
   return sample.seen;
 }
 
 }  // namespace
 
-int64_t run_filter(const FilterOptions& options) {
-  validate(options);
-  require_parallel_text(options.train_sets);
-  check_outputs(options);
+int64_t run_filter(const FilterOptions& given) {
+  validate(given);
+  require_parallel_text(given.train_sets);
+  check_outputs(given);
+  Collective& team = launched();
+  FilterOptions options = given;
+  options.cpu_threads = threads_in_team(team, given.cpu_threads);
   LoadedModel loaded = load_model(options);
   const PairScore score = pair_score_of(options.score, loaded.model->config());
   const std::string name(choice_at(kPairScores, static_cast<size_t>(score)));
-  PairScorer scorer(loaded, {score, {options.mini_batch_words, options.mini_batch}, options.max_length});
+  PairScorer scorer(loaded, {score, {options.mini_batch_words, options.mini_batch}, options.max_length}, team);
+  const TeamPart part = team.rank() == 0 ? TeamPart::kWriter : TeamPart::kHelper;
   const int64_t pairs =
-      options.test == "none" ? score_and_keep(options, scorer, name) : test_score(options, scorer, name);
+      options.test == "none" ? score_and_keep(options, scorer, name, part) : test_score(options, scorer, name, part);
   scorer.report();
+  team.finish();
   return pairs;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/collective.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
 
@@ -25,8 +26,9 @@ class PairScorer {
     BatchLimits limits;
     int64_t max_length = 1000;
   };
-  PairScorer(LoadedModel& model, const Options& options)
-      : model_(model.model), encoder_(model, options.max_length), options_(options) {}
+  // The processes of a team share the pairs; each gets all scores.
+  PairScorer(LoadedModel& model, const Options& options, Collective& team = alone())
+      : model_(model.model), encoder_(model, options.max_length), options_(options), team_(team) {}
 
   std::vector<double> score(const std::vector<TextPair>& pairs);
   // The scores of the last score() by each layer alone, [layers][pairs]. Log-probabilities have none.
@@ -34,9 +36,12 @@ class PairScorer {
   void report() const { encoder_.report(); }  // at the end
 
  private:
+  std::vector<double> null_rates(const std::vector<SentencePair>& pairs);
+
   nn::Model& model_;
   PairEncoder encoder_;
   Options options_;
+  Collective& team_;
   std::vector<std::vector<double>> by_layer_;
 };
 

@@ -4,7 +4,6 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "fovea/base/documents.h"
 #include "fovea/base/error.h"
@@ -16,6 +15,7 @@
 #include "fovea/data/document_corpus.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/unspaced.h"
+#include "fovea/models/score_bytes.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/translation/batch.h"
@@ -54,14 +54,11 @@ models::GivenScore Validation::force(nn::Model& model, Collective& team) const {
     const ModelBatch inputs(corpus_, batches_[static_cast<size_t>(batch)], data_.target_vocab.eos(), device_);
     models::GivenScore score;
     score.add(model, forward(model, inputs, {}), inputs.target_outputs);
-    return std::string(reinterpret_cast<const char*>(&score), sizeof score);
+    return models::score_bytes({score});
   };
   models::GivenScore sum;
-  for (const std::string& bytes : shared_work(team, std::ssize(batches_), score_of)) {
-    models::GivenScore score;
-    std::memcpy(&score, bytes.data(), sizeof score);
-    sum += score;
-  }
+  for (const std::string& bytes : shared_work(team, std::ssize(batches_), score_of))
+    sum += models::scores_from(bytes).front();
   return sum;
 }
 

@@ -4,10 +4,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +18,6 @@
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing_batch.h"
-#include "fovea/ops/routing_entry.h"
 #include "fovea/ops/routing_weights.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -72,34 +69,19 @@ at::Tensor with_own_values(const at::Tensor& out, const RoutedBatch& batch, cons
   return at::index_put(out, rows, own.to(out.scalar_type()), /*accumulate=*/true);
 }
 
-// The counted tokens of one side.
-RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& distance, const at::Tensor& centroids) {
-  const int64_t heads = tokens.heads(), clusters = centroids.size(1), width = tokens.vectors.size(2);
-  const at::Tensor x = tokens.vectors.detach().cpu();
-  const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const at::Tensor wide = x.to(type).contiguous();
-  const at::Tensor counts = at::zeros({heads, clusters}, at::kDouble);
-  const at::Tensor sums = at::zeros({heads, clusters, width}, at::kDouble);
-  const auto all = [](const at::Tensor& t) {
-    return std::span<double>(t.mutable_data_ptr<double>(), static_cast<size_t>(t.numel()));
+RoutedSide side_of(const MeasuredSide& measured, const at::Tensor& centroids) {
+  const auto in_place = [&](const at::Tensor& numbers) {
+    return numbers.to(centroids.device(), measured.distance.scalar_type());
   };
-  const auto add = [&]<class T>(T) {
-    kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters},
-                                 tokens.counted, all(counts), all(sums), executor_for(wide.numel()));
-  };
-  type == at::kDouble ? add(double()) : add(float());
-  RoutedSide side;
-  side.counts = counts.to(centroids.device(), type), side.sums = sums.to(centroids.device(), type);
-  side.distance = distance;
-  return side;
+  return {in_place(measured.clusters.counts), in_place(measured.clusters.sums), measured.distance};
 }
 
 void report(const RoutedBatch& batch, const MemberInputs& inputs, const RoutedGroup& group) {
   RoutedReport out;
   out.first_head = group.first_head;
   if (group.spec.route()->has_centroids()) {
-    out.sides.push_back(side_of(*batch.queries, inputs.q_distance, group.centroids));
-    if (!batch.shared) out.sides.push_back(side_of(*batch.keys, inputs.k_distance, group.centroids));
+    out.sides.push_back(side_of(inputs.queries, group.centroids));
+    if (!batch.shared) out.sides.push_back(side_of(inputs.own_keys, group.centroids));
   }
   const auto* starts = batch.queries->members->starts.const_data_ptr<int32_t>();
   const int64_t heads = batch.queries->heads();
@@ -144,8 +126,6 @@ kernels::MemberLists with_scores(const at::Tensor& vectors, const at::Tensor& ce
 }
 
 }  // namespace
-
-at::Tensor routing_vectors(const at::Tensor& x) { return at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps); }
 
 at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids) {
   const bool is_double = vectors.scalar_type() == at::kDouble;

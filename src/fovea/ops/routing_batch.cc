@@ -173,17 +173,23 @@ at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, c
   return all.narrow(1, group.first_head, heads);
 }
 
-EnteredRows enter(const RoutedTokens& side, const at::Tensor& centroids) {
+// The rows of a side's members; `measured` gets its measures if the centroids are defined.
+EnteredRows enter(const RoutedTokens& side, const at::Tensor& centroids, MeasuredSide& measured) {
+  const bool measures = centroids.defined();
+  const NearestOfTokens tokens = measures ? NearestOfTokens{side.nearest, side.counted} : NearestOfTokens();
+  if (measures) measured.clusters = measure_clusters(side.vectors, centroids, tokens);
+  EnteredRows rows;
   if (side.given.defined()) {
     auto entry = c10::make_intrusive<ClusterEntry>();
     entry->members = side.members, entry->centroids = centroids;
-    if (centroids.defined()) entry->tokens = {side.nearest, side.counted};
-    return enter_clusters(side.given, side.vectors, entry);
+    entry->tokens = tokens, entry->distance = measured.clusters.mean_square;
+    rows = enter_clusters(side.given, side.vectors, entry);
+  } else {
+    rows.q = rows.k = gather_rows(side.vectors, side.members);
+    if (measures) rows.distance = distance_to_centroids(side.vectors, centroids, tokens);
   }
-  EnteredRows out;
-  out.q = out.k = gather_rows(side.vectors, side.members);
-  if (centroids.defined()) out.distance = distance_to_centroids(side.vectors, centroids, {side.nearest, side.counted});
-  return out;
+  measured.distance = rows.distance;
+  return rows;
 }
 
 }  // namespace
@@ -222,14 +228,9 @@ RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const
 
 MemberInputs member_inputs(const RoutedBatch& batch, const at::Tensor& v, const at::Tensor& centroids) {
   MemberInputs out;
-  const EnteredRows queries = enter(*batch.queries, centroids);
-  out.rows.q = queries.q, out.q_distance = queries.distance;
-  if (batch.same_tokens()) {
-    out.rows.k = queries.k;
-  } else {
-    const EnteredRows keys = enter(*batch.keys, batch.shared ? at::Tensor() : centroids);
-    out.rows.k = keys.k, out.k_distance = keys.distance;
-  }
+  const EnteredRows queries = enter(*batch.queries, centroids, out.queries);
+  out.rows.q = queries.q, out.rows.k = queries.k;
+  if (!batch.same_tokens()) out.rows.k = enter(*batch.keys, batch.shared ? at::Tensor() : centroids, out.own_keys).k;
   out.rows.v = gather_rows(v, batch.keys->members);
   return out;
 }

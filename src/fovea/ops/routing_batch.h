@@ -11,6 +11,7 @@
 #include "fovea/kernels/routing/members.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/routing.h"
+#include "fovea/ops/routing_distance.h"
 #include "fovea/ops/routing_rows.h"
 
 // One call of routed attention as lists of the clusters' members: shared by its forward pass and its weights.
@@ -57,11 +58,15 @@ SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const 
 // Throws an Error if routed_attention() refuses the call.
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
-struct MemberInputs {
-  CoreTensors rows;                   // of q, k and v in the order of members, [N, 1, D] of each side
-  at::Tensor q_distance, k_distance;  // RoutedSide::distance; that of keys undefined where they are queries
+struct MeasuredSide {
+  ClusterMeasures clusters;
+  at::Tensor distance;  // RoutedSide::distance
 };
-// v [T_k, H, D]. Distances are measured if the centroids are defined.
+struct MemberInputs {
+  CoreTensors rows;                // of q, k and v in the order of members, [N, 1, D] of each side
+  MeasuredSide queries, own_keys;  // the latter empty where keys are queries
+};
+// v [T_k, H, D]. Sides are measured if the centroids are defined.
 MemberInputs member_inputs(const RoutedBatch& batch, const at::Tensor& v, const at::Tensor& centroids);
 // If keys are queries: the rows of v of the queries' own tokens, [T_q, H, D].
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);

@@ -4,11 +4,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "fovea/ops/executor_for.h"
@@ -34,7 +36,7 @@ struct CentroidRows {
     vectors = x.const_data_ptr<T>();
     means = centroids.const_data_ptr<Wide>();
   }
-  using Wide = WideOf<T>;
+  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const T* vector(int64_t token, int64_t head) const { return vectors + (token * heads + head) * width; }
   const Wide* mean(int64_t token, int64_t head) const {
     return means + (head * clusters + nearest[static_cast<size_t>(head * tokens + token)]) * width;
@@ -57,29 +59,24 @@ double numbers_of(const at::Tensor& x, const NearestOfTokens& tokens) {
   return static_cast<double>(count * x.size(1) * x.size(2));
 }
 
-// The sum of squares. Each head adds its tokens in their order.
 template <class T>
-double squares(const at::Tensor& x, const at::Tensor& centroids, const NearestOfTokens& tokens) {
+void add_measures(const at::Tensor& x, const at::Tensor& centroids, const NearestOfTokens& tokens,
+                  ClusterMeasures& to) {
   const at::Tensor means = wide_centroids<T>(centroids);
-  const CentroidRows<T> rows(x, means, tokens);
-  std::vector<double> sums(static_cast<size_t>(rows.heads));
-  executor_for(x.numel()).run(rows.heads, [&](int64_t head, int) {
-    double sum = 0;
-    for (const kernels::TokenRange& range : tokens.ranges) {
-      for (int64_t t = range.begin; t < range.begin + range.length; ++t) {
-        const T* vector = rows.vector(t, head);
-        const auto* mean = rows.mean(t, head);
-        typename CentroidRows<T>::Wide row = 0;
-        for (int64_t i = 0; i < rows.width; ++i) {
-          const auto difference = static_cast<typename CentroidRows<T>::Wide>(vector[i]) - mean[i];
-          row += difference * difference;
-        }
-        sum += static_cast<double>(row);
-      }
-    }
-    sums[static_cast<size_t>(head)] = sum;
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  const auto all = [](const at::Tensor& t) {
+    return std::span<double>(t.mutable_data_ptr<double>(), static_cast<size_t>(t.numel()));
+  };
+  std::vector<double> squares(static_cast<size_t>(x.size(1)));
+  kernels::measure_clusters({.vectors = token_rows_of<T>(x),
+                             .nearest = {tokens.nearest, x.size(1), means.size(1)},
+                             .sequences = tokens.ranges,
+                             .centroids = means.const_data_ptr<T>(),
+                             .counts = all(to.counts),
+                             .sums = all(to.sums),
+                             .squares = squares},
+                            executor_for(x.numel()));
+  const double numbers = numbers_of(x, tokens);
+  to.mean_square = numbers > 0 ? std::accumulate(squares.begin(), squares.end(), 0.0) / numbers : 0;
 }
 
 template <class T>
@@ -110,7 +107,7 @@ struct Distance : torch::autograd::Function<Distance> {
     const at::Tensor x = given.contiguous();
     context->save_for_backward({x, centroids});
     context->saved_data["held"] = c10::IValue::make_capsule(held);
-    return at::scalar_tensor(mean_square_distance(x, centroids, held->tokens),
+    return at::scalar_tensor(measure_clusters(x, centroids, held->tokens).mean_square,
                              x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
   }
   static variable_list backward(AutogradContext* context, variable_list grads) {
@@ -148,11 +145,14 @@ at::Tensor composed_distance(const at::Tensor& x, const at::Tensor& centroids, c
 
 }  // namespace
 
-double mean_square_distance(const at::Tensor& given, const at::Tensor& centroids, const NearestOfTokens& tokens) {
-  const at::Tensor x = given.contiguous();
-  const double sum = with_row_type(x, [&]<class T>(T) { return squares<T>(x, centroids, tokens); });
-  const double numbers = numbers_of(x, tokens);
-  return numbers > 0 ? sum / numbers : 0;
+ClusterMeasures measure_clusters(const at::Tensor& given, const at::Tensor& centroids, const NearestOfTokens& tokens) {
+  const bool is_double = given.scalar_type() == at::kDouble;
+  const at::Tensor x = given.detach().to(at::kCPU, is_double ? at::kDouble : at::kFloat).contiguous();
+  const int64_t heads = x.size(1), clusters = centroids.size(1);
+  ClusterMeasures out{at::zeros({heads, clusters}, at::kDouble), at::zeros({heads, clusters, x.size(2)}, at::kDouble)};
+  const at::Tensor means = centroids.detach().cpu();
+  is_double ? add_measures<double>(x, means, tokens, out) : add_measures<float>(x, means, tokens, out);
+  return out;
 }
 
 double distance_factor(const at::Tensor& x, const NearestOfTokens& tokens, double grad) {

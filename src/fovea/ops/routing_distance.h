@@ -14,9 +14,14 @@ struct NearestOfTokens {
   std::vector<kernels::TokenRange> ranges;
 };
 
-// The mean of (x - centroid)^2 over the tokens of all ranges, of tensors for which has_row_loops() holds, and the
-// factor that makes (x - centroid) its gradient, times `grad`. The same bits on any number of threads.
-double mean_square_distance(const at::Tensor& x, const at::Tensor& centroids, const NearestOfTokens& tokens);
+// Sums over the counted tokens of x [T, H, D] by head and nearest cluster, and the mean of (x - centroid)^2 over all
+// their numbers: centroids [H, c, D]. On the CPU in double, the same bits on any number of threads.
+struct ClusterMeasures {
+  at::Tensor counts, sums;  // [H, c], [H, c, D]
+  double mean_square = 0;
+};
+ClusterMeasures measure_clusters(const at::Tensor& x, const at::Tensor& centroids, const NearestOfTokens& tokens);
+// The factor that makes (x - centroid) the gradient of that mean, times `grad`.
 double distance_factor(const at::Tensor& x, const NearestOfTokens& tokens, double grad);
 
 // The mean of (x - centroid)^2 over the tokens of all ranges: x [T, H, D], centroids [H, c, D] as constants -> [], in

@@ -17,6 +17,7 @@ struct ClusterEntry : torch::CustomClassHolder {
   MemberRowsPointer members;
   at::Tensor centroids;    // [H, c, D]; undefined: no distance
   NearestOfTokens tokens;  // that count for the distance
+  double distance = 0;     // of them
 };
 struct EnteredRows {
   at::Tensor q, k;      // [N, 1, D] in x's type: the same numbers in one memory, with a gradient each

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "fovea/ops/executor.h"
+#include "fovea/ops/executor_for.h"
 #include "fovea/ops/recycled.h"
 
 namespace fovea::ops {
@@ -18,8 +18,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr double kCountBias = 1e-2;
 
 at::Tensor int_tensor(const std::vector<int32_t>& values) {
   at::Tensor out = at::empty({static_cast<int64_t>(values.size())}, at::kInt);
@@ -31,84 +29,28 @@ std::span<const int32_t> numbers(const at::Tensor& x) {
   return {x.const_data_ptr<int32_t>(), static_cast<size_t>(x.numel())};
 }
 
-// The scale of a row with this number of members, in the type of the sums.
-template <class Sum>
-Sum scale_of(int32_t members, RowScale scale) {
-  return scale == RowScale::kNone ? Sum(1) : static_cast<Sum>(1 / (static_cast<double>(members) + kCountBias));
-}
-
-// Calls work(first, last) for pieces of [0, count).
-template <class Work>
-void in_pieces(int64_t count, const Work& work) {
-  torch_executor().run((count + kRowsATask - 1) / kRowsATask, [&](int64_t piece, int) {
-    work(piece * kRowsATask, std::min(count, (piece + 1) * kRowsATask));
-  });
-}
-
 template <class T>
 at::Tensor gather_on_cpu(const at::Tensor& given, const MemberRows& members, RowScale scale) {
-  const at::Tensor x = given.stride(2) == 1 || given.size(2) < 2 ? given : given.contiguous();
-  const int64_t width = x.size(2);
-  const auto heads = static_cast<int32_t>(members.heads);
-  at::Tensor out = recycled({members.rows.numel(), 1, width}, x.options());
-  const auto rows = numbers(members.rows), starts = numbers(members.starts);
-  const T* from = x.const_data_ptr<T>();
-  T* to = out.mutable_data_ptr<T>();
-  const int64_t token_stride = x.stride(0), head_stride = x.stride(1);
-  in_pieces(members.rows.numel(), [&](int64_t first, int64_t last) {
-    for (int64_t p = first; p < last; ++p) {
-      const int32_t row = rows[static_cast<size_t>(p)];
-      const T* source = from + row / heads * token_stride + row % heads * head_stride;
-      if (scale == RowScale::kNone) {
-        std::copy_n(source, width, to + p * width);
-        continue;
-      }
-      const auto r = static_cast<size_t>(row);
-      const auto factor = scale_of<WideOf<T>>(starts[r + 1] - starts[r], scale);
-      for (int64_t i = 0; i < width; ++i)
-        to[p * width + i] = static_cast<T>(static_cast<WideOf<T>>(source[i]) * factor);
-    }
-  });
+  const at::Tensor x = with_whole_rows(given);
+  at::Tensor out = recycled({members.rows.numel(), 1, x.size(2)}, x.options());
+  kernels::gather_rows(token_rows_of<T>(x), row_members(members, scale), kernel_numbers<T>(out),
+                       executor_for(out.numel()));
   return out;
 }
 
 template <class T>
 at::Tensor sum_on_cpu(const at::Tensor& given, const MemberRows& members, RowScale scale) {
-  using Sum = WideOf<T>;
   const at::Tensor y = given.contiguous();
-  const int64_t width = y.size(2), rows = members.tokens * members.heads;
-  at::Tensor out = recycled({members.tokens, members.heads, width}, y.options());
-  const auto starts = numbers(members.starts), places = numbers(members.places);
-  const T* from = y.const_data_ptr<T>();
-  const auto source_of = [&](int64_t m) { return from + static_cast<int64_t>(places[static_cast<size_t>(m)]) * width; };
-  T* to = out.mutable_data_ptr<T>();
-  in_pieces(rows, [&](int64_t first, int64_t last) {
-    std::vector<Sum> room(std::is_same_v<T, Sum> ? 0 : static_cast<size_t>(width));
-    for (int64_t row = first; row < last; ++row) {
-      const auto r = static_cast<size_t>(row);
-      Sum* sum = nullptr;
-      if constexpr (std::is_same_v<T, Sum>) {
-        sum = to + row * width;
-      } else {
-        sum = room.data();
-      }
-      std::fill_n(sum, width, Sum(0));
-      for (int64_t m = starts[r]; m < starts[r + 1]; ++m) {
-        if (m + kMembersAhead < std::ssize(places)) prefetch(source_of(m + kMembersAhead), width);
-        const T* source = source_of(m);
-        for (int64_t i = 0; i < width; ++i) sum[i] += static_cast<Sum>(source[i]);
-      }
-      const auto factor = scale_of<Sum>(starts[r + 1] - starts[r], scale);
-      for (int64_t i = 0; i < width; ++i) to[row * width + i] = static_cast<T>(sum[i] * factor);
-    }
-  });
+  at::Tensor out = recycled({members.tokens, members.heads, y.size(2)}, y.options());
+  kernels::sum_rows(kernel_numbers<T>(y), row_members(members, scale), token_rows_of<T>(out), kernel_numbers<T>(out),
+                    executor_for(out.numel()));
   return out;
 }
 
 // [T * H, 1, 1] in the type and on the device of x.
 at::Tensor row_scales(const MemberRows& members, const at::Tensor& x) {
   const at::Tensor counts = members.starts.slice(0, 1) - members.starts.slice(0, 0, -1);
-  return (counts.to(at::kDouble) + kCountBias).reciprocal().to(x.options()).view({-1, 1, 1});
+  return (counts.to(at::kDouble) + kernels::kCountBias).reciprocal().to(x.options()).view({-1, 1, 1});
 }
 
 at::Tensor gather(const at::Tensor& x, const MemberRows& members, RowScale scale) {
@@ -161,9 +103,12 @@ MemberRows::MemberRows(const kernels::MemberLists& lists, int64_t token_count, i
   places = int_tensor(found.places);
 }
 
+kernels::RowMembers row_members(const MemberRows& members, RowScale scale) {
+  return {numbers(members.rows), numbers(members.starts), numbers(members.places), scale == RowScale::kAverage};
+}
+
 double row_factor(const MemberRows& members, int64_t row, RowScale scale) {
-  const auto* starts = members.starts.const_data_ptr<int32_t>() + row;
-  return scale_of<double>(starts[1] - starts[0], scale);
+  return kernels::row_factor(row_members(members, scale), row);
 }
 
 at::Tensor gather_rows(const at::Tensor& x, const MemberRowsPointer& members, RowScale scale) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "fovea/kernels/routing/members.h"
+#include "fovea/kernels/routing/rows.h"
 
 // Rows of tokens in the order of cluster members, and back: routed attention reads q, k and v through gather_rows() and
 // returns through sum_rows(). A row is token * H + head.
@@ -24,17 +25,20 @@ auto with_row_type(const at::Tensor& x, const Work& work) {
   return work(at::BFloat16());
 }
 
-// Sums of numbers of this type.
+// The numbers of a tensor as kernels/routing/rows.h takes them: those of bfloat16 by their bits.
 template <class T>
-using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-inline constexpr int64_t kRowsATask = 512;  // of a loop over rows
-
-// Members of a row lie anywhere: those of later rows are asked for early.
-inline constexpr int64_t kMembersAhead = 8;
+using KernelNumber = std::conditional_t<std::is_same_v<T, at::BFloat16>, uint16_t, T>;
 template <class T>
-void prefetch(const T* row, int64_t width) {
-  for (int64_t i = 0; i < width; i += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(row + i);
+KernelNumber<T>* kernel_numbers(const at::Tensor& x) {
+  return reinterpret_cast<KernelNumber<T>*>(const_cast<T*>(x.const_data_ptr<T>()));
+}
+template <class T>
+kernels::TokenRows<KernelNumber<T>> token_rows_of(const at::Tensor& x) {
+  return {kernel_numbers<T>(x), x.stride(0), x.stride(1), x.size(0), x.size(1), x.size(2)};
+}
+// x, or a copy where a row's numbers do not follow one another.
+inline at::Tensor with_whole_rows(const at::Tensor& x) {
+  return x.stride(2) == 1 || x.size(2) < 2 ? x : x.contiguous();
 }
 
 struct MemberRows : torch::CustomClassHolder {
@@ -48,6 +52,7 @@ using MemberRowsPointer = c10::intrusive_ptr<MemberRows>;
 // kAverage divides what belongs to a row by the number of its members + 0.01, as the published code does.
 enum class RowScale : uint8_t { kNone, kAverage };
 
+kernels::RowMembers row_members(const MemberRows& members, RowScale scale);
 // The factor of each member of the row in sum_rows().
 double row_factor(const MemberRows& members, int64_t row, RowScale scale);
 

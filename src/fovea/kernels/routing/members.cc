@@ -325,33 +325,10 @@ RowPlaces places_of(std::span<const int32_t> rows, int64_t count) {
   return out;
 }
 
-template <class T>
-void add_cluster_sums(const ClusterVectors<T>& vectors, const NearestClusters& tokens,
-                      std::span<const TokenRange> sequences, std::span<double> counts, std::span<double> sums,
-                      Executor& executor) {
-  const int64_t all = tokens.heads > 0 ? std::ssize(tokens.nearest) / tokens.heads : 0;
-  executor.run(tokens.heads, [&](int64_t head, int) {
-    for (const TokenRange& range : sequences) {
-      for (int64_t t = range.begin; t < range.begin + range.length; ++t) {
-        const int64_t place = head * tokens.clusters + tokens.nearest[static_cast<size_t>(head * all + t)];
-        const T* x = vectors.x + (t * vectors.heads + head) * vectors.width;
-        double* sum = sums.data() + place * vectors.width;
-        counts[static_cast<size_t>(place)] += 1;
-        for (int64_t i = 0; i < vectors.width; ++i) sum[i] += static_cast<double>(x[i]);
-      }
-    }
-  });
-}
-
 template std::vector<int32_t> nearest_clusters(const ClusterScores<float>&, Executor&);
 template std::vector<int32_t> nearest_clusters(const ClusterScores<double>&, Executor&);
 template MemberLists best_members(const ClusterScores<float>&, std::span<const TokenRange>, int64_t, Executor&,
                                   std::vector<int32_t>*);
 template MemberLists best_members(const ClusterScores<double>&, std::span<const TokenRange>, int64_t, Executor&,
                                   std::vector<int32_t>*);
-template void add_cluster_sums(const ClusterVectors<float>&, const NearestClusters&, std::span<const TokenRange>,
-                               std::span<double>, std::span<double>, Executor&);
-template void add_cluster_sums(const ClusterVectors<double>&, const NearestClusters&, std::span<const TokenRange>,
-                               std::span<double>, std::span<double>, Executor&);
-
 }  // namespace fovea::kernels

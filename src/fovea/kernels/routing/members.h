@@ -79,16 +79,4 @@ struct RowPlaces {
 };
 RowPlaces places_of(std::span<const int32_t> rows, int64_t count);
 
-// Sums over the tokens of `sequences`, by head and nearest cluster: counts [H, C] and, of the vectors x [T, H, D],
-// sums [H, C, D]. In double, in the order of the tokens.
-template <class T>
-struct ClusterVectors {
-  const T* x = nullptr;
-  int64_t heads = 0, width = 0;  // H, D
-};
-template <class T>
-void add_cluster_sums(const ClusterVectors<T>& vectors, const NearestClusters& tokens,
-                      std::span<const TokenRange> sequences, std::span<double> counts, std::span<double> sums,
-                      Executor& executor);
-
 }  // namespace fovea::kernels

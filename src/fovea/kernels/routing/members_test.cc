@@ -180,16 +180,5 @@ TEST(Members, PlacesLeadBack) {
   EXPECT_EQ(places.places, (Rows{1, 4, 3, 0, 2, 5}));
 }
 
-TEST(Members, SumsOfEachClusterAreOverTheTokensOfTheSequences) {
-  SerialExecutor executor;
-  const std::vector<float> x = {1, 2, 10, 20, 100, 200};  // T = 3, H = 1, D = 2
-  const std::vector<int32_t> nearest = {1, 0, 1};
-  std::vector<double> counts(2), sums(4);
-  add_cluster_sums<float>({x.data(), 1, 2}, {nearest, 1, 2}, std::vector<TokenRange>{{0, 1}, {2, 1}}, counts, sums,
-                          executor);
-  EXPECT_EQ(counts, (std::vector<double>{0, 2}));
-  EXPECT_EQ(sums, (std::vector<double>{0, 0, 101, 202}));
-}
-
 }  // namespace
 }  // namespace fovea::kernels::members_test

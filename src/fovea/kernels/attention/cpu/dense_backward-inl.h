@@ -172,8 +172,8 @@ class DenseBackwardTask {
     put_rows(grad_values_, in_.grad_v, keys, columns);
   }
 
-  // Where gradients of rows are summed: in the array, if it holds them as packed rows, or in `room`, from which
-  // put_rows() writes them.
+  // Returns the place in which gradients of rows are summed: the array, if it holds them as packed rows, or `room`,
+  // from which put_rows() writes them.
   float* target_of(const Rows<void>& to, const TokenList& at, float* room) const {
     const HeadRows rows = head_rows(to, task_.head, view_.problem.dtype);
     const float* own = tiled_ ? nullptr : rows_in_place(rows, at, view_.width);

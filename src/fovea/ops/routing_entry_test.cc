@@ -27,7 +27,7 @@ c10::intrusive_ptr<ClusterEntry> entry_of(const at::Tensor& centroids) {
   return entry;
 }
 
-// The same by functions of autograd that are tested by themselves: the norm of ATen, rows and the distance.
+// Composes it of functions of autograd that are tested by themselves: the norm of ATen, rows and the distance.
 EnteredRows composed(const at::Tensor& x, const ClusterEntry& entry) {
   const at::Tensor vectors = at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps);
   const at::Tensor rows = gather_rows(vectors, entry.members);

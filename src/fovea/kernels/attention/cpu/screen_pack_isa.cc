@@ -159,7 +159,7 @@ struct KeyPieces {
       : side_by_side(format == ScreenFormat::kBytePairs ? kPairKeys : kGroupKeys),
         size(format == ScreenFormat::kBytePairs ? 2 : 4) {}
   int64_t stride() const { return side_by_side * size; }
-  // Where the first one of a key lies.
+  // Returns the place of a key's first one.
   char* first(const PackedKeys& p, int64_t key) const {
     const int64_t group = key / side_by_side, place = key % side_by_side;
     return reinterpret_cast<char*>(p.words) + group * p.steps * stride() + place * size;

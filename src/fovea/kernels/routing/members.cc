@@ -123,7 +123,7 @@ void turn_into_rows(MemberLists& lists, int64_t l, const ListShape& shape, const
 template <class S>
 class ColumnChooser {
  public:
-  static constexpr int64_t kMost = 16;
+  static constexpr int64_t kMost = 16, kFew = 8;  // columns: at most, and where threads would find too few tasks
   using Key = decltype(ordered(S()));
 
   // `scores` points at the first token's first column.
@@ -134,6 +134,7 @@ class ColumnChooser {
   void gather(int64_t window) {
     if (tokens_ > 2 * kSample) find_bounds(window);
     if (columns_ == kMost) return gather_columns(std::integral_constant<int64_t, kMost>());
+    if (columns_ == kFew) return gather_columns(std::integral_constant<int64_t, kFew>());
     gather_columns(columns_);
   }
   // Writes the places of the column's greatest.
@@ -217,13 +218,14 @@ struct HeadWindows {
 // Writes the members of the head's lists.
 template <class S>
 void choose_of_head(const S* scores, const HeadWindows& of, MemberLists& lists, Executor& executor) {
-  constexpr int64_t kMost = ColumnChooser<S>::kMost;
-  const int64_t clusters = of.shape.clusters, groups = (clusters + kMost - 1) / kMost;
+  using Chooser = ColumnChooser<S>;
+  const int64_t clusters = of.shape.clusters, most = clusters > 2 * Chooser::kMost ? Chooser::kMost : Chooser::kFew,
+                groups = (clusters + most - 1) / most;
   executor.run(of.shape.sequences * groups, [&](int64_t task, int) {
-    const int64_t sequence = task / groups, first = task % groups * kMost, columns = std::min(kMost, clusters - first),
+    const int64_t sequence = task / groups, first = task % groups * most, columns = std::min(most, clusters - first),
                   first_list = (of.head * of.shape.sequences + sequence) * clusters + first;
     const TokenRange& range = of.sequences[static_cast<size_t>(sequence)];
-    ColumnChooser<S> chooser(scores + range.begin * clusters + first, clusters, columns, range.length);
+    Chooser chooser(scores + range.begin * clusters + first, clusters, columns, range.length);
     if (range.length > of.window) chooser.gather(of.window);
     for (int64_t c = 0; c < columns; ++c) {
       int32_t* places = lists.rows.data() + lists.offsets[static_cast<size_t>(first_list + c)];

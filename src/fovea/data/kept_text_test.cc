@@ -263,5 +263,17 @@ TEST(ExpectedBytes, CountsCompressedFilesMoreOftenAndNoPipes) {
   EXPECT_EQ(expected_bytes({folder / "a", "/dev/null"}), 0);
 }
 
+TEST(FolderOfEncoded, IsThatOfALargeTextUnlessItIsNamed) {
+  const TestFolder folder;
+  write_file(folder / "a", "0123456789");
+  const std::vector<std::string> paths = {folder / "a"};
+  // Bytes of tokens for one of text, so that ten bytes are a large text or a small one.
+  const int64_t large = kMostHeldBytes / 9, small = kMostHeldBytes / 10;
+  EXPECT_EQ(folder_of_encoded("", paths, large), fs::path(folder / "a").parent_path().string());
+  EXPECT_EQ(folder_of_encoded("", paths, small), "");
+  EXPECT_EQ(folder_of_encoded("named", paths, small), "named");
+  EXPECT_EQ(folder_of_encoded("", {"/dev/null"}, large), "") << "a pipe tells no size";
+}
+
 }  // namespace
 }  // namespace fovea::data::kept_text_test

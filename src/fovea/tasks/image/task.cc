@@ -69,7 +69,8 @@ train::BatchLoss ImageTask::loss(int64_t batch, const nn::ForwardContext& contex
 }
 
 std::vector<double> ImageTask::validate(const std::vector<std::string>& names) {
-  return image::measures().values(ScoreImages(model_, shape_of(config_), options_.mini_batch, team()).run(valid_), names);
+  return image::measures().values(ScoreImages(model_, shape_of(config_), options_.mini_batch, team()).run(valid_),
+                                  names);
 }
 
 tasks::ModelValidation ImageTask::load_validation(const TrainConfig& config, const Options& options) {

@@ -38,7 +38,7 @@ class TaggingTask final : public train::Task {
   at::Device device_;
   Beginning begin_;
   std::optional<text::ClauseDictionary> clauses_;  // none: the model has no clauses
-  data::LabelledText train_;  // empty once text_ is made of it
+  data::LabelledText train_;                       // empty once text_ is made of it
   data::LabelledText valid_;
   metrics::LabelNotation notation_;
   LabelSet labels_;

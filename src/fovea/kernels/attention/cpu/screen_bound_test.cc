@@ -45,6 +45,8 @@ const std::vector<Vectors>& vector_kinds() {
       {"denormal", [](Rng& rng, int64_t, int64_t) { return 1e-42 * rng.normal(); }},
       // Sums are as large as the norms allow, and of both signs.
       {"along a line", [](Rng&, int64_t row, int64_t i) { return double((row % 5) - 2) * double(1 + i % 3); }},
+      // Products of neighbours are as large as the greatest numbers allow.
+      {"two components", [](Rng&, int64_t row, int64_t i) { return i < 2 ? double(row % 3) - 1 : 0.0; }},
       {"all equal", [](Rng&, int64_t, int64_t) { return 0.3; }},
       {"zero", [](Rng&, int64_t, int64_t) { return 0.0; }},
   };

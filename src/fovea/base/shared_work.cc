@@ -45,8 +45,9 @@ std::vector<std::string> shared_work(Collective& team, int64_t count,
 
 void require_one_process(std::string_view what) {
   if (launched_processes() > 1)
-    throw UsageError(cat(what, ": this process is one of ", launched_processes(),
-                         " that a launcher started; fovea train, translate, score and filter work in several; start one"));
+    throw UsageError(
+        cat(what, ": this process is one of ", launched_processes(),
+            " that a launcher started; fovea train, translate, score and filter work in several; start one"));
 }
 
 }  // namespace fovea

@@ -290,7 +290,8 @@ LeadingBlanks Vocab::leading_blanks() const {
 bool Vocab::splits_at_blanks() const {
   const ModelSpec& spec = model_->spec;
   // Rules of normalisation may make a run of blanks of other white space, which a cut does not look for.
-  return !adder_ && spec.add_dummy_prefix && !model_->has_blanks_inside && !(model_->has_blank_runs && spec.has_charsmap);
+  return !adder_ && spec.add_dummy_prefix && !model_->has_blanks_inside &&
+         !(model_->has_blank_runs && spec.has_charsmap);
 }
 
 bool Vocab::has_blank_runs() const { return model_->has_blank_runs; }

@@ -27,6 +27,12 @@ TASKS = {
     "caption": (24, ["caption", "--features", "tasks/images.npy", "--n-best", "--beam-size", "3", "--max-length", "12"]),
 }
 
+# A task whose attention has routed heads: how the program that made the files scores its text after the resumed run and
+# after a new run of 3 updates. Vectors of routed heads have been normalised with sums in another order since, which
+# moves a log-probability by some 1e-8 of itself; other members of a cluster would move it by a thousandth.
+ROUTED = "language"
+MOST_ROUNDING = 1e-6
+
 # The instruction sets of Fovea's kernels and of libtorch's that every machine has.
 PORTABLE = os.environ | {"FOVEA_CPU": "portable", "ATEN_CPU_CAPABILITY": "default"}
 BEST = {name: value for name, value in os.environ.items() if name not in ("FOVEA_CPU", "ATEN_CPU_CAPABILITY")}
@@ -102,16 +108,36 @@ class OldCheckpoints(unittest.TestCase):
                 self.assertEqual(self.translate(run, "--beam-size", 5, env=BEST).splitlines(), best_of(beam))
                 self.assertEqual(self.translate(run, "--beam-size", 1, env=BEST), (OLD / run / "greedy.txt").read_text())
 
+    def answer(self, task, run):
+        return checked(*TASKS[task][1], "--model", self.folder / "tasks" / task / run, "--cpu-threads", 1, "--quiet", cwd=self.folder,
+                       env=PORTABLE).stdout
+
+    def train_task(self, task, run, updates):
+        model = self.folder / "tasks" / task / run
+        checked("train", "-c", f"tasks/{task}.yml", "--model", model, "--after-batches", updates, cwd=self.folder, env=PORTABLE)
+        return model / "last"
+
     def test_models_of_the_other_tasks_answer_and_resume_as_they_did(self):
-        for task, (last_update, command) in TASKS.items():
+        for task in TASKS.keys() - {ROUTED}:
             with self.subTest(task):
-                model = self.folder / "tasks" / task
-                answer = checked(*command, "--model", model / "run", "--cpu-threads", 1, "--quiet", cwd=self.folder, env=PORTABLE).stdout
-                self.assertEqual(answer, (OLD / "tasks" / task / "answer.txt").read_text())
-                checked("train", "-c", f"tasks/{task}.yml", "--model", model / "run", "--after-batches", last_update, cwd=self.folder, env=PORTABLE)
-                self.assert_has_lines(model / "run" / "last" / "checksums.yml", OLD / "tasks" / task / "end.yml")
-                checked("train", "-c", f"tasks/{task}.yml", "--model", model / "new", "--after-batches", 3, cwd=self.folder, env=PORTABLE)
-                self.assert_has_lines(model / "new" / "last" / "checksums.yml", OLD / "tasks" / task / "first.yml")
+                old = OLD / "tasks" / task
+                self.assertEqual(self.answer(task, "run"), (old / "answer.txt").read_text())
+                self.assert_has_lines(self.train_task(task, "run", TASKS[task][0]) / "checksums.yml", old / "end.yml")
+                self.assert_has_lines(self.train_task(task, "new", 3) / "checksums.yml", old / "first.yml")
+
+    def assert_scores(self, task, run, wanted):
+        scores, old = ([float(line) for line in text.split()] for text in (self.answer(task, run), wanted.read_text()))
+        self.assertEqual(len(scores), len(old))
+        for score, before in zip(scores, old):
+            self.assertLess(abs(score - before), MOST_ROUNDING * abs(before), wanted)
+
+    def test_a_model_with_routed_heads_answers_and_resumes_as_it_did_but_for_rounding(self):
+        old = OLD / "tasks" / ROUTED
+        self.assert_scores(ROUTED, "run", old / "answer.txt")
+        self.train_task(ROUTED, "run", TASKS[ROUTED][0])
+        self.assert_scores(ROUTED, "run", old / "resumed.txt")
+        self.train_task(ROUTED, "new", 3)
+        self.assert_scores(ROUTED, "new", old / "begun.txt")
 
 
 if __name__ == "__main__":

@@ -17,5 +17,10 @@ for task in language image tagging caption; do
   $train --model "tasks/$task/on" --after-batches 24
   grep -v '^\(config\|progress\).yml' "tasks/$task/on/last/checksums.yml" >"tasks/$task/end.yml"
   fovea ${answer[$task]} --model "tasks/$task/run" >"tasks/$task/answer.txt"
+  if [ "$task" = language ]; then
+    fovea ${answer[$task]} --model "tasks/$task/first" >"tasks/$task/begun.txt"
+    fovea ${answer[$task]} --model "tasks/$task/on" >"tasks/$task/resumed.txt"
+    rm "tasks/$task"/{first,end}.yml
+  fi
   rm -r "tasks/$task"/{first,on} "tasks/$task/run"/{.lock,log.jsonl,train.yml}
 done

@@ -6,6 +6,9 @@
 // Standard headers end here.
 #include "fovea/kernels/simd/isa_begin-inl.h"
 #include "fovea/kernels/simd/simd-inl.h"
+#if FOVEA_ISA == 1
+#include "fovea/kernels/attention/cpu/screen_avx2-inl.h"
+#endif
 
 namespace fovea::kernels {
 
@@ -13,16 +16,12 @@ namespace fovea::kernels {
 
 // Four times the rate of float32: vpmaddubsw multiplies 32 bytes of keys by those of a query and adds neighbours. It
 // saturates at 16 bits, which no pair reaches: 2 * 255 * 64 = 32640. The sums wrap around on their way and come out
-// right, because their final values fit in 16 bits (screen_pack_isa.cc). A micro-tile of 6 queries by 32 keys keeps 12
-// sums, 2 vectors of keys, a query's word and a product in the 16 registers; named variables, as GCC 12 leaves arrays
-// of them in memory.
+// right, because their final values fit in 16 bits (screen_pack_isa.cc).
 namespace {
-
-inline __m256i word(const uint32_t* p) { return _mm256_set1_epi32(static_cast<int32_t>(*p)); }
-inline __m256i load_words(const uint32_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
 
 // One query's sums over kPairKeys keys.
 struct Sums {
+  static constexpr int kKeys = kPairKeys;
   __m256i low, high;
 
   explicit Sums(const uint32_t* start) : low(word(start)), high(low) {}
@@ -42,36 +41,9 @@ struct Sums {
   }
 };
 
-void micro_tile(const ScreenTile& t, int64_t query, int64_t part) {
-  const uint32_t* start = t.start + query;
-  Sums s0(start), s1(start + 1), s2(start + 2), s3(start + 3), s4(start + 4), s5(start + 5);
-  const int64_t steps = t.steps;
-  const uint32_t* x = t.queries + query * steps;
-  const uint32_t* keys = t.keys + part * steps * (kPairKeys / 2);
-  for (int64_t s = 0; s < steps; ++s, ++x, keys += kPairKeys / 2) {
-    const __m256i low = load_words(keys), high = load_words(keys + kLanes);
-    s0.add(low, high, word(x));
-    s1.add(low, high, word(x + steps));
-    s2.add(low, high, word(x + 2 * steps));
-    s3.add(low, high, word(x + 3 * steps));
-    s4.add(low, high, word(x + 4 * steps));
-    s5.add(low, high, word(x + 5 * steps));
-  }
-  s0.finish(t, query, part);
-  s1.finish(t, query + 1, part);
-  s2.finish(t, query + 2, part);
-  s3.finish(t, query + 3, part);
-  s4.finish(t, query + 4, part);
-  s5.finish(t, query + 5, part);
-}
-
 }  // namespace
 
-void screen_product_pairs(const ScreenTile& tile) {
-  for (int64_t part = 0; part < tile.num_tiles * (kTileKeys / kPairKeys); ++part) {
-    for (int64_t query = 0; query < tile.num_queries; query += kProductQueries) micro_tile(tile, query, part);
-  }
-}
+void screen_product_pairs(const ScreenTile& tile) { screen_product_of<Sums>(tile); }
 
 #elif FOVEA_ISA == 0 && !defined(__x86_64__)
 void screen_product_pairs(const ScreenTile&) {}  // never chosen: isa() says so

@@ -188,7 +188,7 @@ lint() {
   files=$(sources)
   # The fuzz targets and the consumer of the installed package are not in the list of commands.
   chosen=$(grep '\.cc$' <<<"$files" | grep -v -e ^fuzz/ -e ^tests/consumer/ | grep -E -- "${1:-.}") ||
-    fail "lint: no source matches '$1'; expected an expression as grep -E has it, such as kernels/step"
+    fail "lint: no source matches '$1'; expected an expression as grep -E has it, such as kernels/layer"
   prepare
   need_packages clang-format clang-tidy
   xargs clang-format --dry-run --Werror <<<"$files"

@@ -54,8 +54,8 @@ std::vector<double> times(const Setting& setting) {
   nn::Model model(config, 1);
   model->to(setting.precision);
   model->eval();
-  const ops::PackedLayer output(model->output_weight().to(at::kFloat),
-                                model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor());
+  const ops::PrepackedLayer output(model->output_weight().to(at::kFloat),
+                                   model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor());
   const auto state = model->start(setting.streams, model->pack(), nn::StepCache::Rows::kApart, {}, setting.cache);
   Rng rng(1);
   fill(*state, setting, rng);

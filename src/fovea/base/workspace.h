@@ -23,7 +23,7 @@ Aligned<T> aligned(int64_t count) {
 
 // An array that only grows. Never null once asked for, so that one may step over a sequence without rows.
 template <class T>
-class Grown {
+class GrowingArray {
  public:
   T* at_least(int64_t count) {
     if (size_ < count || data_ == nullptr) {

@@ -30,7 +30,7 @@ class ModelScorer final : public search::Scorer {
 
  private:
   nn::Model& model_;
-  const ops::PackedLayer& output_;
+  const ops::PrepackedLayer& output_;
   int64_t eos_;
   const char* what_;
   bool started_ = false;
@@ -40,7 +40,7 @@ class ModelScorer final : public search::Scorer {
 }  // namespace
 
 // Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
-SearchModel::SearchModel(nn::Model live, ops::PackedLayer::Format format)
+SearchModel::SearchModel(nn::Model live, ops::PrepackedLayer::Format format)
     : model(std::move(live)),
       decoder(model->pack(format)),
       output(model->output_weight().to(at::kFloat),

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/nn/model.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/ops/prepacked_layer.h"
 #include "fovea/search/beam.h"
 #include "fovea/spec/beam_config.h"
 
@@ -13,11 +13,11 @@ namespace fovea::models {
 
 // A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
 struct SearchModel {
-  explicit SearchModel(nn::Model live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
+  explicit SearchModel(nn::Model live, ops::PrepackedLayer::Format format = ops::PrepackedLayer::Format::kExact);
 
   nn::Model model;
-  std::shared_ptr<const nn::PackedStack> decoder;
-  ops::PackedLayer output;
+  std::shared_ptr<const nn::PrepackedStack> decoder;
+  ops::PrepackedLayer output;
 };
 
 // Returns the hypotheses of each sequence of `inputs`, what encode() made of the source, best first. The vocabulary is

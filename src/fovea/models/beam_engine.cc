@@ -84,7 +84,7 @@ void BeamEngine::compute(std::vector<BeamRequest> joined) {
   rows_computed_ = std::ssize(rows.parents);
   const at::Tensor hidden = state_->step(nn::index_tensor(rows.tokens).to(model_.model->output_weight().device()));
   search::Continuations next;
-  const ops::PackedLayer::Wanted wanted{rows.n, eos_, rows.asked_offsets, rows.asked};
+  const ops::PrepackedLayer::Wanted wanted{rows.n, eos_, rows.asked_offsets, rows.asked};
   if (model_.output.next_words(hidden.to(at::kFloat), wanted, next) > 0) refuse_diverged();
   search_.advance(next);
   for (search::BeamSearch::Done& done : search_.take()) {

@@ -41,7 +41,7 @@ std::vector<int64_t> alone(const nn::Model& model, const SampleRequest& request,
   SamplingRules rules{request.choice, request.max_length, request.never, texts.last, texts.cut};
   std::vector<int64_t> text;
   const std::vector<Draft> draft = {{request.prompt, request.seed}};
-  Sampler(model, rules, ops::PackedLayer::Format::kExact).run(draft, [&](size_t, int64_t unit) {
+  Sampler(model, rules, ops::PrepackedLayer::Format::kExact).run(draft, [&](size_t, int64_t unit) {
     text.push_back(unit);
   });
   return text;

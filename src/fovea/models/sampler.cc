@@ -16,7 +16,7 @@ uint64_t draft_seed(int64_t seed, int64_t index, int64_t count) {
   return hash_combine(of_prompt, static_cast<uint64_t>(index % count));
 }
 
-Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PackedLayer::Format format)
+Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PrepackedLayer::Format format)
     : model_(std::move(model), format), rules_(rules) {}
 
 void Sampler::run(std::span<const Draft> drafts, const See& see) const {

@@ -33,7 +33,7 @@ uint64_t draft_seed(int64_t seed, int64_t index, int64_t count);
 // Makes texts with a model whose weights do not change while this lives.
 class Sampler {
  public:
-  Sampler(nn::Model model, const SamplingRules& rules, ops::PackedLayer::Format format);
+  Sampler(nn::Model model, const SamplingRules& rules, ops::PrepackedLayer::Format format);
 
   // Makes all drafts together, step by step. Shows each unit as it is chosen: the draft's index and the unit. A text
   // does not depend on the others. Throws Interrupted when a signal comes, and an Error if the model's scores are not

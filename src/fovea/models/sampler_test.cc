@@ -13,7 +13,7 @@ namespace {
 
 using Texts = std::vector<std::vector<int64_t>>;
 constexpr int64_t kBegin = 16, kVocabulary = 17;
-constexpr auto kExact = ops::PackedLayer::Format::kExact;
+constexpr auto kExact = ops::PrepackedLayer::Format::kExact;
 
 Texts texts_of(const nn::Model& model, const SamplingRules& rules, const std::vector<Draft>& drafts) {
   Texts texts(drafts.size());

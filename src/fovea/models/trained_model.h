@@ -8,7 +8,7 @@
 #include "fovea/models/model_task.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/ops/prepacked_layer.h"
 #include "fovea/spec/run_options.h"
 
 namespace torch::nn {
@@ -73,8 +73,8 @@ class TrainedModel {
 
 // The weights of the decoder's steps and of the output layer for --precision: 8-bit integers, or as they are. Full
 // passes compute in 8-bit integers from with_weights() on.
-inline ops::PackedLayer::Format step_format(const TrainedModelOptions& options) {
-  using Format = ops::PackedLayer::Format;
+inline ops::PrepackedLayer::Format step_format(const TrainedModelOptions& options) {
+  using Format = ops::PrepackedLayer::Format;
   return options.precision == "int8" ? Format::kInt8 : Format::kExact;
 }
 

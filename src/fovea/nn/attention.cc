@@ -314,16 +314,16 @@ at::Tensor Attention::mix(const Projected& inputs, const Tables& tables, const o
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
 
-Attention::Packed Attention::packed(ops::PackedLayer::Format format) const {
-  return {(qkv_ ? qkv_ : q_)->packed(format), out_->packed(format), place_.heads};
+Attention::Prepacked Attention::prepacked(ops::PrepackedLayer::Format format) const {
+  return {(qkv_ ? qkv_ : q_)->prepacked(format), out_->prepacked(format), place_.heads};
 }
 
-at::Tensor Attention::Packed::project(const at::Tensor& x) const {
+at::Tensor Attention::Prepacked::project(const at::Tensor& x) const {
   const at::Tensor projected = in(x);
   return projected.view({x.size(0), projected.size(1) * heads / x.size(1), x.size(1) / heads});
 }
 
-at::Tensor Attention::Packed::output(const at::Tensor& mixed) const {
+at::Tensor Attention::Prepacked::output(const at::Tensor& mixed) const {
   return out(mixed.reshape({mixed.size(0), mixed.size(1) * mixed.size(2)}));
 }
 

@@ -99,15 +99,15 @@ class Attention : public torch::nn::Module {
   // Runs the mechanism alone, in evaluation: [T, H, D].
   at::Tensor mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
-  struct Packed {
-    ops::PackedLayer in, out;
+  struct Prepacked {
+    ops::PrepackedLayer in, out;
     int64_t heads;
     at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, H + 2 K, D], or [T, H, D] of cross-attention
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
-  Packed packed(ops::PackedLayer::Format format) const;
+  Prepacked prepacked(ops::PrepackedLayer::Format format) const;
   // Turns q and k by their positions as project() does, in place in `stacked` [T, H + 2 K, D], the result of
-  // Packed::project(). Returns Projected::unturned.
+  // Prepacked::project(). Returns Projected::unturned.
   at::Tensor turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 
   const AttentionPlace& place() const { return place_; }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fovea/nn/init.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/ops/prepacked_layer.h"
 #include "fovea/ops/step.h"
 
 // The parts of a Transformer beside attention. T tokens, M width of the model.
@@ -30,18 +30,18 @@ class Linear : public torch::nn::Module {
   at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
     return frozen_ ? (*frozen_)(x, activation) : ops::linear(x, weight, bias, activation);
   }
-  ops::PackedLayer packed(ops::PackedLayer::Format format) const {  // as it is now
-    return frozen_ && frozen_->format() == format ? *frozen_ : ops::PackedLayer(weight, bias, format);
+  ops::PrepackedLayer prepacked(ops::PrepackedLayer::Format format) const {  // as it is now
+    return frozen_ && frozen_->format() == format ? *frozen_ : ops::PrepackedLayer(weight, bias, format);
   }
   // From now on computes with the weight as it is now, laid out once, without gradients. kExact changes no bit, and
   // nothing of a layer that computes in int8.
-  void freeze(ops::PackedLayer::Format format) {
-    if (!frozen_ || format == ops::PackedLayer::Format::kInt8) frozen_.emplace(packed(format));
+  void freeze(ops::PrepackedLayer::Format format) {
+    if (!frozen_ || format == ops::PrepackedLayer::Format::kInt8) frozen_.emplace(prepacked(format));
   }
   at::Tensor weight, bias;  // [out, in], [out]; bias undefined if there is none
 
  private:
-  std::optional<ops::PackedLayer> frozen_;
+  std::optional<ops::PrepackedLayer> frozen_;
 };
 
 // The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight
@@ -79,16 +79,16 @@ class FeedForward : public torch::nn::Module {
   at::Tensor operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const;
 
   // For many small inputs without dropout.
-  struct Packed {
-    ops::PackedLayer in, out;
+  struct Prepacked {
+    ops::PrepackedLayer in, out;
     ops::Activation activation;
     bool gated;
     at::Tensor operator()(const at::Tensor& x) const {
       return out(gated ? ops::gated(in(x), activation) : in(x, activation));
     }
   };
-  Packed packed(ops::PackedLayer::Format format) const {
-    return {in_->packed(format), out_->packed(format), activation_, gated_};
+  Prepacked prepacked(ops::PrepackedLayer::Format format) const {
+    return {in_->prepacked(format), out_->prepacked(format), activation_, gated_};
   }
 
  private:

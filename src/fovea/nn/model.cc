@@ -107,7 +107,7 @@ void ModelImpl::split_clauses_by(ClauseSplitter splitter) { parts_->encoder.valu
 void ModelImpl::use_int8() {
   const c10::InferenceMode guard;
   for (const auto& module : modules(/*include_self=*/false)) {
-    if (auto* linear = module->as<Linear>()) linear->freeze(ops::PackedLayer::Format::kInt8);
+    if (auto* linear = module->as<Linear>()) linear->freeze(ops::PrepackedLayer::Format::kInt8);
     if (auto* ssru = module->as<Ssru>()) ssru->use_int8();
   }
 }
@@ -116,7 +116,7 @@ void ModelImpl::freeze_encoder() {
   const c10::InferenceMode guard;
   const auto freeze = [](const Module& owner) {
     for (const auto& module : owner.modules())
-      if (auto* linear = module->as<Linear>()) linear->freeze(ops::PackedLayer::Format::kExact);
+      if (auto* linear = module->as<Linear>()) linear->freeze(ops::PrepackedLayer::Format::kExact);
   };
   for (const auto& layer : parts_->encoder.value().stack.layers()) freeze(*layer);
   if (!parts_->decoder) return;
@@ -149,11 +149,11 @@ at::Tensor ModelImpl::output_weight() const { return parts_->output.weight; }
 
 at::Tensor ModelImpl::output_bias() const { return parts_->output.bias; }
 
-std::shared_ptr<const PackedStack> ModelImpl::pack(ops::PackedLayer::Format format) const {
-  return parts_->decoder.value().stack.packed(format);
+std::shared_ptr<const PrepackedStack> ModelImpl::pack(ops::PrepackedLayer::Format format) const {
+  return parts_->decoder.value().stack.prepacked(format);
 }
 
-std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
+std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PrepackedStack>& layers,
                                           StepCache::Rows kind, const StreamCut& cut, CacheType cache) const {
   const DecoderSide& side = parts_->decoder.value();
   return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind, rows);
@@ -168,7 +168,7 @@ int64_t ModelImpl::count_narrow_layers() const {
 }
 
 std::shared_ptr<Stepper> ModelImpl::start(const OtherSide& other, const std::vector<int64_t>& sentences,
-                                          const std::shared_ptr<const PackedStack>& layers) const {
+                                          const std::shared_ptr<const PrepackedStack>& layers) const {
   const c10::InferenceMode guard;
   const DecoderSide& side = parts_->decoder.value();
   return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers}, StepCache::Rows::kShared,

@@ -86,9 +86,10 @@ class ModelImpl : public torch::nn::Module {
 
   // Token by token, without gradients: see stepper.h. The decoder's layers are laid out once and keep the weights of
   // that moment.
-  std::shared_ptr<const PackedStack> pack(ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact) const;
+  std::shared_ptr<const PrepackedStack> pack(
+      ops::PrepackedLayer::Format format = ops::PrepackedLayer::Format::kExact) const;
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
-  std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
+  std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PrepackedStack>& layers,
                                  StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {},
                                  CacheType cache = CacheType::kModel) const;
   // The decoder's layers whose cache can be of another type than the model's; 0 on other devices than the CPU.
@@ -96,7 +97,7 @@ class ModelImpl : public torch::nn::Module {
   // Starts with another side, which is projected once: row r reads its sequence sentences[r], in ascending order, here
   // and after Stepper::reorder().
   std::shared_ptr<Stepper> start(const OtherSide& other, const std::vector<int64_t>& sentences,
-                                 const std::shared_ptr<const PackedStack>& layers) const;
+                                 const std::shared_ptr<const PrepackedStack>& layers) const;
 
  private:
   struct Parts;

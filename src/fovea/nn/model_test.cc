@@ -78,7 +78,7 @@ TEST(EncoderDecoder, StepByStepIsTheFullPass) {
       const at::Tensor expected = full_pass(model, by_row, target).view({-1, kLength, 12});
       const torch::NoGradGuard guard;
       auto state = model->start({model->encode({source.tokens, source.offsets}, {}), source.offsets}, sentences,
-                                model->pack(ops::PackedLayer::Format::kExact));
+                                model->pack(ops::PrepackedLayer::Format::kExact));
       // Sums of some hundred numbers near 1 in another order: in double, and in float, where the fast kernels run.
       const double bound = type == at::kDouble ? 1e-11 : 1e-4;
       for (int64_t t = 0; t < kLength; ++t) {
@@ -94,7 +94,7 @@ TEST(EncoderDecoder, ReorderedRowsContinueTheirParents) {
   Model model = make(with({"topk(3)", "full"}, "pre"));
   const Packed source = random_batch({4, 6}, 17, 5);
   const at::Tensor memory = model->encode({source.tokens, source.offsets}, {}).detach();
-  auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PackedLayer::Format::kExact));
+  auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PrepackedLayer::Format::kExact));
   const std::vector<std::vector<int64_t>> parents = {{0, 1},          {0, 0, 0, 1, 1, 1}, {2, 0, 2, 5, 4, 5},
                                                      {1, 1, 0, 3, 5}, {4, 3, 4},          {1, 1, 2, 0}};
   std::vector<std::vector<int64_t>> histories(2);

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "fovea/nn/attention_observer.h"
-#include "fovea/ops/step_tensors.h"
+#include "fovea/ops/layer_tensors.h"
 
 namespace fovea::nn {
 namespace {

@@ -315,7 +315,7 @@ TEST(RoutingModule, CrossAttentionStepsAsItsFullPass) {
     const at::Tensor right = full_pass(model, source, target);
     const torch::NoGradGuard guard;
     const at::Tensor memory = model->encode({source.tokens, source.offsets}, {});
-    auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PackedLayer::Format::kExact));
+    auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PrepackedLayer::Format::kExact));
     for (int64_t i = 0; i < 6; ++i) {
       const at::Tensor hidden = state->step(torch::stack({target.tokens[i], target.tokens[6 + i]}));
       // Members among the tokens so far are those of the whole target at its end alone.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/nn/init.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/ops/prepacked_layer.h"
 
 // A simpler simple recurrent unit (Kim et al. 2019) in the place of a decoder's self-attention: Marian's
 // `dec-cell: ssru`. M width of the model.
@@ -21,15 +21,15 @@ class Ssru : public torch::nn::Module {
   // A full pass over a packed batch, x [T, M] with offsets [B + 1] -> [T, M]; c is 0 before each sequence.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& offsets) const;
   // The products with both matrices, [T, M] -> [T, 2 M], laid out for many small inputs.
-  ops::PackedLayer packed(ops::PackedLayer::Format format) const { return {weight_, bias(), format}; }
+  ops::PrepackedLayer prepacked(ops::PrepackedLayer::Format format) const { return {weight_, bias(), format}; }
   // From now on full passes compute these products with the weights as they are now, in int8, without gradients.
-  void use_int8() { int8_.emplace(packed(ops::PackedLayer::Format::kInt8)); }
+  void use_int8() { int8_.emplace(prepacked(ops::PrepackedLayer::Format::kInt8)); }
 
  private:
   at::Tensor bias() const;  // [2 M]: 0 for W
 
   at::Tensor weight_, gate_bias_;
-  std::optional<ops::PackedLayer> int8_;
+  std::optional<ops::PrepackedLayer> int8_;
 };
 
 // The states c of the units of a stack between steps, for R rows.
@@ -37,7 +37,7 @@ class SsruSteps {
  public:
   // `options`: of the weights.
   SsruSteps(int64_t layers, int64_t rows, int64_t width, const at::TensorOptions& options);
-  // The next token of each row: what Ssru::packed() made of it, [R, 2 M] -> [R, M].
+  // The next token of each row: what Ssru::prepacked() made of it, [R, 2 M] -> [R, M].
   at::Tensor step(size_t layer, const at::Tensor& projected);
   // Row r continues what was row parents[r].
   void inherit(std::span<const int64_t> parents);

@@ -147,7 +147,7 @@ TEST(Int8Passes, LinearLayersAreTheQuantisedProduct) {
   layer.bias.copy_(testing::random_like(layer.bias, 5));
   const at::Tensor x = testing::random_like(at::empty({200, 70}), 6).to(at::kFloat);
   const at::Tensor exact = layer(x), want = quantised_product(x, layer.weight) + layer.bias;
-  layer.freeze(ops::PackedLayer::Format::kInt8);
+  layer.freeze(ops::PrepackedLayer::Format::kInt8);
   const at::Tensor got = layer(x);
   // A number that lies between two units in float may have the other one: then a sum is off by one unit of the factor
   // times one weight, which few of them are; all others are a float32 rounding of sums below 32 away.
@@ -178,7 +178,7 @@ TEST(Int8Passes, AreNearExactOnesAndTheirSteps) {
     EXPECT_TRUE(torch::equal(full_pass(model, first_source, first_target), all.slice(0, 0, 4)));
     const torch::NoGradGuard guard;
     auto state = model->start({model->encode({source.tokens, source.offsets}, {}), source.offsets}, {0, 1},
-                              model->pack(ops::PackedLayer::Format::kInt8));
+                              model->pack(ops::PrepackedLayer::Format::kInt8));
     for (int64_t t = 0; t < 4; ++t) {
       const at::Tensor hidden = state->step(target.tokens.view({2, 4}).select(1, t).contiguous());
       const double apart = (hidden - all.view({2, 4, 48}).select(1, t)).abs().max().item<double>();

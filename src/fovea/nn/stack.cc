@@ -259,15 +259,17 @@ std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
   return all;
 }
 
-std::shared_ptr<const PackedStack> Stack::packed(ops::PackedLayer::Format format) const {
+std::shared_ptr<const PrepackedStack> Stack::prepacked(ops::PrepackedLayer::Format format) const {
   const c10::InferenceMode guard;
-  auto packed = std::make_shared<PackedStack>();
+  auto packed = std::make_shared<PrepackedStack>();
   for (const auto& layer : layers_) {
-    packed->layers.push_back(
-        {.self_attention = {}, .cross_attention = {}, .ssru = {}, .feed_forward = layer->feed_forward->packed(format)});
-    if (layer->ssru) packed->layers.back().ssru = layer->ssru->packed(format);
-    if (layer->self_attention) packed->layers.back().self_attention = layer->self_attention->packed(format);
-    if (place_.cross) packed->layers.back().cross_attention = layer->cross_attention->packed(format);
+    packed->layers.push_back({.self_attention = {},
+                              .cross_attention = {},
+                              .ssru = {},
+                              .feed_forward = layer->feed_forward->prepacked(format)});
+    if (layer->ssru) packed->layers.back().ssru = layer->ssru->prepacked(format);
+    if (layer->self_attention) packed->layers.back().self_attention = layer->self_attention->prepacked(format);
+    if (place_.cross) packed->layers.back().cross_attention = layer->cross_attention->prepacked(format);
   }
   return packed;
 }

@@ -100,11 +100,11 @@ struct StackBlocks {
 };
 
 // The layers' products laid out for many small inputs; later changes of the weights are not seen.
-struct PackedStack {
+struct PrepackedStack {
   struct Layer {
-    std::optional<Attention::Packed> self_attention, cross_attention;
-    std::optional<ops::PackedLayer> ssru;
-    FeedForward::Packed feed_forward;
+    std::optional<Attention::Prepacked> self_attention, cross_attention;
+    std::optional<ops::PrepackedLayer> ssru;
+    FeedForward::Prepacked feed_forward;
   };
   std::vector<Layer> layers;
 };
@@ -128,7 +128,7 @@ class Stack {
 
   const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
   const StackPlace& place() const { return place_; }
-  std::shared_ptr<const PackedStack> packed(ops::PackedLayer::Format format) const;
+  std::shared_ptr<const PrepackedStack> prepacked(ops::PrepackedLayer::Format format) const;
   std::vector<MechanismChange> changes(const Mechanisms& mechanisms) const;
 
  private:

@@ -25,13 +25,13 @@ StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t
 Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::optional<CrossSteps> cross)
     : stack_(parts.stack),
       embedding_(parts.embedding),
-      packed_(parts.layers),
+      layers_(parts.layers),
       cut_(parts.cut),
       cache_(empty_cache(parts, kind, rows)),
       cross_(std::move(cross)) {
   const c10::InferenceMode guard;
-  TORCH_CHECK(packed_ != nullptr && packed_->layers.size() == stack_.layers().size(),
-              "the packed layers must be those of this model");
+  TORCH_CHECK(layers_ != nullptr && layers_->layers.size() == stack_.layers().size(),
+              "the prepacked layers must be those of this model");
   if (stack_.place().recurrent) {
     const at::Tensor& table = embedding_.weight();
     ssru_.emplace(stack_.place().depth, rows, table.size(1), table.options());
@@ -106,10 +106,10 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
       embedded, {},
       {.first =
            [&](size_t i, const at::Tensor& x) {
-             return ssru_ ? ssru_->step(i, (*packed_->layers[i].ssru)(x)) : self_attention(i, x, positions.position);
+             return ssru_ ? ssru_->step(i, (*layers_->layers[i].ssru)(x)) : self_attention(i, x, positions.position);
            },
        .cross_attention = [&](size_t i, const at::Tensor& x) { return cross_attention(i, x); },
-       .feed_forward = [&](size_t i, const at::Tensor& x) { return packed_->layers[i].feed_forward(x); }});
+       .feed_forward = [&](size_t i, const at::Tensor& x) { return layers_->layers[i].feed_forward(x); }});
 }
 
 void Stepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> first) {
@@ -124,7 +124,7 @@ void Stepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> fir
 }
 
 at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions) {
-  const Attention::Packed& packed = *packed_->layers[layer].self_attention;
+  const Attention::Prepacked& packed = *layers_->layers[layer].self_attention;
   const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
   const at::Tensor unturned = attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
@@ -163,7 +163,7 @@ void Stepper::lengthen_tables() {
 }
 
 at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {
-  const Attention::Packed& packed = *packed_->layers[layer].cross_attention;
+  const Attention::Prepacked& packed = *layers_->layers[layer].cross_attention;
   return packed.output(cross_->mix(layer, packed.project(x), cache_.lengths()));
 }
 

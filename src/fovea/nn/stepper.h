@@ -25,7 +25,7 @@ class Stepper {
   struct Parts {
     const Stack& stack;
     const Embedding& embedding;
-    std::shared_ptr<const PackedStack> layers;  // of `stack`
+    std::shared_ptr<const PrepackedStack> layers;  // of `stack`
     StreamCut cut = {};
     CacheType cache = CacheType::kModel;  // of the layers that reads_narrow_rows() says can have another
   };
@@ -65,7 +65,7 @@ class Stepper {
 
   const Stack& stack_;
   const Embedding& embedding_;
-  std::shared_ptr<const PackedStack> packed_;
+  std::shared_ptr<const PrepackedStack> layers_;
   StreamCut cut_;
   StepCache cache_;
   std::optional<SsruSteps> ssru_;  // of a recurrent stack, whose cache then counts tokens alone

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fovea/kernels/step/adafactor.h"
+#include "fovea/kernels/layer/adafactor.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/optimizers.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

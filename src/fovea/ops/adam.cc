@@ -5,14 +5,14 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/kernels/step/reduce.h"
-#include "fovea/kernels/step/update.h"
+#include "fovea/kernels/layer/reduce.h"
+#include "fovea/kernels/layer/update.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/optimizers.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -13,9 +13,9 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/given_pairs.h"
 #include "fovea/ops/key_screen.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
-#include "fovea/ops/step_tensors.h"
 #include "fovea/spec/attention_cache.h"
 #include "fovea/spec/attention_parameters.h"
 

@@ -12,8 +12,8 @@
 #include "fovea/kernels/attention/forced.h"
 #include "fovea/ops/attention_lists.h"
 #include "fovea/ops/attention_operators.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/second_order.h"
-#include "fovea/ops/step_tensors.h"
 
 // The derivatives of fovea::attention_forward and fovea::attention_backward.
 namespace fovea::ops {

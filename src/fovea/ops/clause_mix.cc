@@ -8,8 +8,8 @@
 
 #include "fovea/kernels/attention/cpu/clause_mix.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/step.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "fovea/kernels/step/cross_entropy.h"
+#include "fovea/kernels/layer/cross_entropy.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -10,10 +10,10 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

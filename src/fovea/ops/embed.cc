@@ -1,4 +1,4 @@
-#include "fovea/ops/step_tensors.h"
+#include "fovea/ops/layer_tensors.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -7,7 +7,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/kernels/step/update.h"
+#include "fovea/kernels/layer/update.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"

@@ -6,10 +6,10 @@
 #include <torch/library.h>
 
 #include "fovea/kernels/call/schemas.h"
-#include "fovea/kernels/step/head_norm.h"
+#include "fovea/kernels/layer/head_norm.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/second_order.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "fovea/base/test_message.h"
-#include "fovea/kernels/step/levels_test.h"
+#include "fovea/kernels/layer/levels_test.h"
 #include "fovea/ops/step_test.h"
 
 namespace fovea::ops::index_loss_test {

@@ -1,12 +1,12 @@
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "fovea/kernels/step/product.h"
+#include "fovea/kernels/layer/product.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "fovea/kernels/step/rotary.h"
+#include "fovea/kernels/layer/rotary.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/rotary_composite.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

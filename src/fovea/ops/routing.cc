@@ -13,7 +13,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/dropout.h"
-#include "fovea/kernels/step/product.h"
+#include "fovea/kernels/layer/product.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/recycled.h"

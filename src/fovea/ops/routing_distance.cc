@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "fovea/ops/executor_for.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/routing_rows.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "fovea/kernels/step/ssru.h"
+#include "fovea/kernels/layer/ssru.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/step_tensors.h"
+#include "fovea/ops/layer_tensors.h"
 
 namespace fovea::ops {
 namespace {

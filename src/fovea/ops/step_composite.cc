@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "fovea/kernels/step/dropout.h"
+#include "fovea/kernels/layer/dropout.h"
 #include "fovea/ops/counter_hash.h"
 #include "fovea/ops/head_norm.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "fovea/base/error.h"
-#include "fovea/kernels/step/dropout.h"
+#include "fovea/kernels/layer/dropout.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
 

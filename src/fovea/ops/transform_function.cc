@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "fovea/ops/step_tensors.h"
+#include "fovea/ops/layer_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "fovea/kernels/step/head_norm.h"
+#include "fovea/kernels/layer/head_norm.h"
 #include "fovea/stable/arguments.h"
 #include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"

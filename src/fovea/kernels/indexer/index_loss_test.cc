@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "fovea/kernels/indexer/index_target.h"
-#include "fovea/kernels/step/levels_test.h"
+#include "fovea/kernels/layer/levels_test.h"
 
 namespace fovea::kernels::index_loss_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "fovea/kernels/step/levels_test.h"
+#include "fovea/kernels/layer/levels_test.h"
 
 namespace fovea::kernels::index_topk_test {
 namespace {

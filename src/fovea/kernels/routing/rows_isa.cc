@@ -11,7 +11,7 @@
 //
 #include "fovea/kernels/simd/simd-inl.h"
 //
-#include "fovea/kernels/step/element-inl.h"
+#include "fovea/kernels/layer/element-inl.h"
 
 namespace fovea::kernels {
 namespace {

@@ -10,11 +10,12 @@
 namespace fovea::captions {
 
 struct CaptionerOptions {
-  search::BeamOptions beam;                                            // vocabulary, start, eos and never are filled in
-  int64_t max_length = 50;                                             // tokens of a caption, at most
-  int64_t mini_batch = 64;                                             // images computed together
-  bool allow_unk = false;                                              // or captions do not have the unknown word
-  ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+  search::BeamOptions beam;  // vocabulary, start, eos and never are filled in
+  int64_t max_length = 50;   // tokens of a caption, at most
+  int64_t mini_batch = 64;   // images computed together
+  bool allow_unk = false;    // or captions do not have the unknown word
+  ops::PrepackedLayer::Format layers =
+      ops::PrepackedLayer::Format::kExact;  // of the decoder's steps and the output layer
 };
 
 // Writes captions, by a model whose weights do not change while this lives.

@@ -24,8 +24,8 @@ namespace {
 
 using Values = std::vector<int64_t>;
 
-// The beginnings of the images: kImageBegin, and the values of the rows that are kept.
-struct Beginnings {
+// The prefixes of the images: kImageBegin, and the values of the rows that are kept.
+struct Prefixes {
   std::vector<Values> prompts;
   std::vector<data::Image> originals;  // of --complete, else none
 };
@@ -36,8 +36,8 @@ data::Image image_of(const Values& values, const data::ImageShape& shape) {
   return image;
 }
 
-Beginnings beginnings_of(const GenerateOptions& options, const ImageConfig& config) {
-  Beginnings result;
+Prefixes prefixes_of(const GenerateOptions& options, const ImageConfig& config) {
+  Prefixes result;
   if (options.complete.empty()) {
     result.prompts = {{data::kImageBegin}};
     return result;
@@ -138,11 +138,11 @@ int64_t run_generate(const GenerateOptions& options) {
   const PictureFiles files(options.output);
   const LoadedModel loaded = load_model(options);
   const data::ImageShape shape = shape_of(loaded.config);
-  const Beginnings beginnings = beginnings_of(options, loaded.config);
-  const int64_t total = std::ssize(beginnings.prompts) * options.count;
-  const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
+  const Prefixes prefixes = prefixes_of(options, loaded.config);
+  const int64_t total = std::ssize(prefixes.prompts) * options.count;
+  const int64_t length = shape.values() + 1 - std::ssize(prefixes.prompts.front());  // values that an image lacks
   require_other_pictures(options, files, total);
-  const GridPlan plan = plan_of_picture(total, std::ssize(beginnings.originals));
+  const GridPlan plan = plan_of_picture(total, std::ssize(prefixes.originals));
   const int64_t times = times_of(options, shape, plan, files.is_folder());
   // Checks the grid before the work, which may take hours.
   if (!files.is_folder()) grid_shape({shape.height * times, shape.width * times, shape.channels}, plan);
@@ -154,7 +154,7 @@ int64_t run_generate(const GenerateOptions& options) {
   for (int64_t first = 0; first < total; first += options.mini_batch) {
     std::vector<models::Draft> drafts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i)
-      drafts.push_back({beginnings.prompts[static_cast<size_t>(i / options.count)],
+      drafts.push_back({prefixes.prompts[static_cast<size_t>(i / options.count)],
                         models::draft_seed(options.seed, i, options.count)});
     std::vector<Values> values;
     for (const models::Draft& draft : drafts) values.emplace_back(draft.prompt.begin() + 1, draft.prompt.end());
@@ -171,7 +171,7 @@ int64_t run_generate(const GenerateOptions& options) {
   progress.finish();
   if (!files.is_folder()) {
     std::vector<data::Image> originals;
-    for (const data::Image& original : beginnings.originals) originals.push_back(enlarged(original, times));
+    for (const data::Image& original : prefixes.originals) originals.push_back(enlarged(original, times));
     files.write(picture_of(std::move(images), originals, options.rows * times));
   }
   const double seconds = watch.seconds();

@@ -55,7 +55,7 @@ struct CompletionPart {
 class CompletionEngine {
  public:
   struct Options {
-    ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;
+    ops::PrepackedLayer::Format layers = ops::PrepackedLayer::Format::kExact;
     EngineLimits limits = {};
     std::string cache_precision = "model";  // see cache_type()
   };

@@ -100,7 +100,7 @@ std::string dictionary_of_beginning(const TrainConfig& train, const TaggingConfi
 
 }  // namespace
 
-Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, const Options& options) {
+TaggerStart start_tagger(const TrainConfig& train, const TaggingConfig& given, const Options& options) {
   const std::string& vocabs = options.vocabs;
   const std::optional<nn::Checkpoint> pretrained = model_to_adopt(train);
   if (!pretrained && vocabs.empty())

@@ -14,7 +14,7 @@ class Module;
 namespace fovea::tagging {
 
 // The beginning of a tagger, from the options and --pretrained-model.
-struct Beginning {
+struct TaggerStart {
   TaggingConfig config;  // with the vocabulary's size
   text::EncoderVocab vocab;
   std::string clause_dictionary = {};  // the bytes of the signal words; "" if the model has no clauses
@@ -24,7 +24,7 @@ struct Beginning {
 // model; so are its mechanisms, and how it finds clauses, unless an --attention option is given. Throws a UsageError
 // for a field that differs and for options of clauses that the model does not have, an Error for a model of another
 // task, for another vocabulary, and if there is no vocabulary.
-Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, const Options& options);
+TaggerStart start_tagger(const TrainConfig& train, const TaggingConfig& given, const Options& options);
 
 // The weights of a tagger that starts from `pretrained`. The output layer starts with the module's own weights if
 // `has_same_labels` is false, and so do parameters that `pretrained` lacks, but those of mixtures of clauses start

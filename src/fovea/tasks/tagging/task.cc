@@ -32,12 +32,12 @@ data::LabelledText load_labelled(const LabelledFiles& files, const Options& opti
   return data::load_columns(files.paths, {.labels = options.label_column, .tags = tag_column, .option = files.option});
 }
 
-std::optional<text::ClauseDictionary> clauses_of(const Beginning& begin) {
+std::optional<text::ClauseDictionary> clauses_of(const TaggerStart& begin) {
   if (begin.clause_dictionary.empty()) return std::nullopt;
   return text::ClauseDictionary::parse(begin.clause_dictionary, "--clause-dictionary");
 }
 
-TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin,
+TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const TaggerStart& begin,
                            const ClauseFinder& clauses) {
   SentenceEncoder encoder(begin.vocab, longest_sequence(begin.config));
   TaggedText result = encode_text(text, labels, encoder, clauses);
@@ -48,7 +48,7 @@ TaggedText encode_training(const data::LabelledText& text, const LabelSet& label
   return result;
 }
 
-nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) {
+nn::Identity identity_of_tagger(const TaggerStart& begin, const LabelSet& labels) {
   std::map<std::string, std::string> files = begin.vocab.files();
   files[kLabelsFile] = labels.contents();
   if (!begin.clause_dictionary.empty()) files[models::kClausesFile] = begin.clause_dictionary;
@@ -83,7 +83,7 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
                          int64_t /*batches_an_update*/)
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
-      begin_(begin_model(config, model, options_)),
+      begin_(start_tagger(config, model, options_)),
       clauses_(clauses_of(begin_)),
       train_(load_labelled({options_.train_sets, "--train-sets"}, options_, begin_.config.clause_tag_column)),
       valid_(load_labelled({options_.valid_sets, "--valid-sets"}, options_, begin_.config.clause_tag_column)),

@@ -36,7 +36,7 @@ class TaggingTask final : public train::Task {
 
   Options options_;
   at::Device device_;
-  Beginning begin_;
+  TaggerStart begin_;
   std::optional<text::ClauseDictionary> clauses_;  // none: the model has no clauses
   data::LabelledText train_;                       // empty once text_ is made of it
   data::LabelledText valid_;

@@ -23,7 +23,7 @@ TranslateOptions beam(int64_t size, int64_t num_best = 1) {
   return options;
 }
 
-using Format = ops::PackedLayer::Format;
+using Format = ops::PrepackedLayer::Format;
 
 std::vector<std::vector<search::Hypothesis>> translate(nn::Model& model, const std::vector<Sentence>& sources,
                                                        const TranslateOptions& options, int64_t batch,

@@ -50,7 +50,8 @@ struct EngineResult {
 class TranslationEngine {
  public:
   struct Options {
-    ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+    ops::PrepackedLayer::Format layers =
+        ops::PrepackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     EngineLimits limits = {};
     int64_t max_length = 1000;  // longer sources, in tokens, are cut
   };

@@ -100,19 +100,19 @@ TEST(BeamEngine, ModelsOfOtherKindsToo) {
   const std::vector<Sentence> sources = random_sentences(kCount, 32);
   struct Kind {
     const char *attention, *positions, *cross;
-    ops::PackedLayer::Format format;
+    ops::PrepackedLayer::Format format;
     const char* autoreg = "self-attention";
   };
-  constexpr auto kExact = ops::PackedLayer::Format::kExact;
+  constexpr auto kExact = ops::PrepackedLayer::Format::kExact;
   for (const Kind& kind :
        {Kind{"topk(3)", "learned", "", kExact}, Kind{"full", "rotary", "", kExact},
-        Kind{"full", "shaw(4)", "full", kExact}, Kind{"full", "sinusoidal", "", ops::PackedLayer::Format::kInt8},
+        Kind{"full", "shaw(4)", "full", kExact}, Kind{"full", "sinusoidal", "", ops::PrepackedLayer::Format::kInt8},
         Kind{"full", "sinusoidal", "", kExact, "ssru"},
-        Kind{"full", "learned", "", ops::PackedLayer::Format::kInt8, "ssru"},
+        Kind{"full", "learned", "", ops::PrepackedLayer::Format::kInt8, "ssru"},
         Kind{"full", "sinusoidal", "1*routed(2,3);3*full", kExact}}) {
     SCOPED_TRACE(cat(kind.attention, ", ", kind.positions, ", ", kind.cross, ", ", kind.autoreg));
     nn::Model live = decoding_model(kind.attention, kind.positions, kind.cross, kind.autoreg);
-    if (kind.format == ops::PackedLayer::Format::kInt8) live->use_int8();
+    if (kind.format == ops::PrepackedLayer::Format::kInt8) live->use_int8();
     SearchModel model(live, kind.format);
     std::set<Ticket> cancelled;
     const Found found = join_and_leave(model, sources, cancelled);
@@ -125,7 +125,7 @@ TEST(BeamEngine, ModelsOfOtherKindsToo) {
 
 TEST(BeamEngine, AModelThatDivergedLosesItsRequestsAndGoesOn) {
   SearchModel model(decoding_model("full"));
-  model.output = ops::PackedLayer(model.model->output_weight() * std::numeric_limits<float>::infinity(), {});
+  model.output = ops::PrepackedLayer(model.model->output_weight() * std::numeric_limits<float>::infinity(), {});
   const c10::InferenceMode guard;
   models::BeamEngine engine(model, {}, 0);
   const std::vector<Sentence> sources = random_sentences(3, 33);

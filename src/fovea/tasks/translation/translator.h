@@ -67,7 +67,8 @@ class Translator {
   // `options.beam.num_best` hypotheses a line; source lines are cut to max_length tokens.
   struct Options {
     TranslateOptions search;
-    ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+    ops::PrepackedLayer::Format layers =
+        ops::PrepackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     BatchLimits limits;
     int64_t max_length = 1000;
     bool allow_unk = false;                                 // or no translation has the unknown word

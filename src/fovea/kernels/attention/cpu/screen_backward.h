@@ -36,8 +36,8 @@ struct BackwardPiece {
   // For the listed pairs: where each row's pairs begin (a task's pairs are followed by room for 16 more), and the
   // results of the backward pass for them. Rows whose lists found no room have no pairs here.
   std::vector<int64_t> row_begin;  // [queries + 1]
-  Grown<float> score_grads;
-  Grown<float> weights;  // where has_own_weights()
+  GrowingArray<float> score_grads;
+  GrowingArray<float> weights;  // where has_own_weights()
   // The rows whose lists found no room, and for each query its gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
@@ -45,7 +45,7 @@ struct BackwardPiece {
   std::vector<float> by_head;
   // The pairs sorted by key: where each key's pairs begin, and the pairs.
   std::vector<int64_t> begin;  // [keys + 1]
-  Grown<Pair> pairs;
+  GrowingArray<Pair> pairs;
 };
 
 struct BackwardWorker {

@@ -54,7 +54,7 @@ class HeadRows {
 
  private:
   const float* rows_ = nullptr;
-  Grown<float> copy_;
+  GrowingArray<float> copy_;
 };
 
 }  // namespace fovea::kernels

@@ -13,8 +13,8 @@ namespace {
 struct PreparedKeys {
   Piece piece;  // head: of k and v
   HeadRows keys, values;
-  Grown<float> mean;
-  Grown<uint32_t> words;
+  GrowingArray<float> mean;
+  GrowingArray<uint32_t> words;
   std::vector<KeyBlock> blocks;
   PackedKeys packed;
 };

@@ -44,7 +44,7 @@ class LengthSpeeds {
                                       .max_length = length_,
                                       .never = {loaded_.units.eos()},
                                       .cut = stream_cut(loaded_.config)};
-    const models::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
+    const models::Sampler sampler(loaded_.model, rules, ops::PrepackedLayer::Format::kExact);
     const models::Draft draft{{loaded_.units.begin()}};
     int64_t units = 0;
     const Stopwatch decoding;

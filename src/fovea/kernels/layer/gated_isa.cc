@@ -1,0 +1,112 @@
+#include "fovea/kernels/layer/gated_isa.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fovea/kernels/layer/dropout.h"
+// The level's own code from here on.
+#include "fovea/kernels/simd/isa_begin-inl.h"
+//
+#include "fovea/kernels/simd/math-inl.h"
+//
+#include "fovea/kernels/layer/element-inl.h"
+//
+#include "fovea/kernels/layer/mask-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int64_t kElements = 1 << 12;  // of a piece, about
+
+// f(a) and its derivative.
+struct Activated {
+  F value, slope;
+};
+
+template <Gate kGate>
+inline Activated activated(F a) {
+  if constexpr (kGate == Gate::kGelu) {
+    const Normal of = normal(a);
+    return {a * of.cdf, fma(a * set(0.398942280F), of.bell, of.cdf)};  // 1 / sqrt(2 pi)
+  } else {
+    const F open = sigmoid(a);
+    return {a * open, open * fma(a, set(1) - open, set(1))};
+  }
+}
+
+template <Gate kGate, Units kUnits, class T>
+void unit_row(const GatedForward<T>& job, int64_t r, Mask& mask) {
+  const T* a = job.x + r * job.x_stride;
+  const int64_t begin = r * job.width;
+  for (int64_t i = 0; i < job.width; i += kLanes) {
+    const int64_t n = job.width - i;
+    F out = activated<kGate>(load_some(a + i, n)).value;
+    if constexpr (kUnits == Units::kGated) out = out * load_some(a + job.width + i, n);
+    store_some(job.out + begin + i, mask.apply(out, begin + i), n);
+  }
+}
+
+template <Gate kGate, Units kUnits, class T>
+void unit_row(const GatedBackward<T>& job, int64_t r, Mask& mask) {
+  constexpr int64_t kParts = kUnits == Units::kGated ? 2 : 1;
+  const T* a = job.x + r * job.x_stride;
+  const int64_t begin = r * job.width;
+  T* grad_a = job.grad_x + kParts * begin;
+  for (int64_t i = 0; i < job.width; i += kLanes) {
+    const int64_t n = job.width - i;
+    const F grad = mask.apply(load_some(job.grad_out + begin + i, n), begin + i);
+    const Activated of = activated<kGate>(load_some(a + i, n));
+    if constexpr (kUnits == Units::kGated) {
+      store_some(grad_a + i, grad * load_some(a + job.width + i, n) * of.slope, n);
+      store_some(grad_a + job.width + i, grad * of.value, n);
+    } else {
+      store_some(grad_a + i, grad * of.slope, n);
+    }
+  }
+}
+
+template <Gate kGate, Units kUnits, class Job>
+void run_rows(const Job& job, Executor& executor) {
+  const int64_t rows = std::max<int64_t>(1, kElements / job.width);
+  executor.run((job.rows + rows - 1) / rows, [&](int64_t piece, int) {
+    Mask mask(job.dropout);
+    for (int64_t r = piece * rows; r < std::min((piece + 1) * rows, job.rows); ++r)
+      unit_row<kGate, kUnits>(job, r, mask);
+  });
+}
+
+template <Gate kGate, class Job>
+void run_units(const Job& job, Executor& executor) {
+  if (job.units == Units::kGated) return run_rows<kGate, Units::kGated>(job, executor);
+  run_rows<kGate, Units::kPlain>(job, executor);
+}
+
+template <class Job>
+void run_job(const Job& job, Executor& executor) {
+  if (job.width == 0) return;
+  if (job.gate == Gate::kGelu) return run_units<Gate::kGelu>(job, executor);
+  run_units<Gate::kSilu>(job, executor);
+}
+
+}  // namespace
+
+template <Isa kLevel>
+void GatedUnits<kLevel>::run(const GatedForward<float>& job, Executor& executor) {
+  run_job(job, executor);
+}
+template <Isa kLevel>
+void GatedUnits<kLevel>::run(const GatedForward<uint16_t>& job, Executor& executor) {
+  run_job(job, executor);
+}
+template <Isa kLevel>
+void GatedUnits<kLevel>::run(const GatedBackward<float>& job, Executor& executor) {
+  run_job(job, executor);
+}
+template <Isa kLevel>
+void GatedUnits<kLevel>::run(const GatedBackward<uint16_t>& job, Executor& executor) {
+  run_job(job, executor);
+}
+template struct GatedUnits<kThisIsa>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,0 +1,191 @@
+#include "fovea/kernels/layer/product_isa.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "fovea/kernels/layer/scratch.h"
+// The level's own code from here on.
+#include "fovea/kernels/simd/isa_begin-inl.h"
+//
+#include "fovea/kernels/simd/simd-inl.h"
+//
+#include "fovea/kernels/layer/element-inl.h"
+//
+#include "fovea/kernels/layer/tile-inl.h"
+//
+#include "fovea/kernels/layer/pack-inl.h"
+//
+#include "fovea/kernels/layer/emit-inl.h"
+//
+#include "fovea/kernels/layer/row_block-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+// Depth of a TokenSum's step through the tokens. Sums pass through registers once a step, which beside products of
+// tiles takes its time.
+#if defined(FOVEA_TILES)
+constexpr int64_t kTokenBlock = 512;
+#else
+constexpr int64_t kTokenBlock = 256;
+#endif
+constexpr int64_t kMinSumRows = 64, kMaxSumRows = 256, kSumColumns = 8 * kTileColumns;  // of a TokenSum's piece
+
+template <class Step, class T>
+void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
+  const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, job.columns - first);
+  const T* from = job.b + first * job.b_column_stride;
+  if (job.b_column_stride == 1) {
+    pack_depth_rows<Step>(Matrix<T>{from, nullptr, job.b_depth_stride, 0}, job.depth, columns, to, kTileColumns);
+  } else {
+    pack_transposed<Step>(from, job.b_column_stride, job.depth, columns, to);
+  }
+}
+
+template <class T>
+void row_product(const RowProduct<T>& job, Executor& executor) {
+  using Step = typename StepOf<T>::type;
+  const int64_t panels = pieces_of(job.columns, kTileColumns), panel_size = steps_of<Step>(job.depth) * kTileColumns;
+  float* packed = thread_scratch(Use::kPanels).get<float>(panels * panel_size);
+  executor.run(panels, [&](int64_t p, int) { pack_panel<Step>(job, p, packed + p * panel_size); });
+  const RowsOf<T, T> rows{.a = {job.a, job.mask, job.a_stride, job.mask_stride},
+                          .panels = packed,
+                          .bias = job.bias,
+                          .out = job.out,
+                          .out_stride = job.out_stride,
+                          .columns = job.columns,
+                          .depth = job.depth,
+                          .relu = job.relu};
+  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { row_block(rows, first, count); });
+}
+
+// sums[r] += the elements of row r of `left` [steps][width] units along the rows.
+template <class Step>
+void add_row_sums(const LeftFactor& left, int64_t steps, int64_t rows, float* sums) {
+  for (int64_t r = 0; r < rows; r += kLanes) {
+    F sum = load(sums + r);
+    for (int64_t s = 0; s < steps; ++s) {
+      const float* units = reinterpret_cast<const float*>(left.data + s * left.step_bytes) + r;
+      const F unit = load_some(units, rows - r);
+      if constexpr (Step::kDepth == 1) {
+        sum = sum + unit;
+      } else {
+        sum = sum + as_float((I)((U)as_int(unit) << 16)) + as_float((I)((U)as_int(unit) & 0xffff0000U));
+      }
+    }
+    store(sums + r, sum);
+  }
+}
+
+// One piece of a TokenSum: rows x columns sums, held in this thread's scratch while the tokens pass by.
+template <class T>
+class SumPiece {
+ public:
+  using Step = typename StepOf<T>::type;
+
+  SumPiece(const TokenSum<T>& job, int64_t row, int64_t rows, int64_t column)
+      : job_(job),
+        row_(row),
+        column_(column),
+        rows_(std::min(rows, job.rows - row)),
+        padded_rows_(pieces_of(rows_, kLanes) * kLanes),
+        columns_(std::min(kSumColumns, job.columns - column)),
+        width_(pieces_of(columns_, kTileColumns) * kTileColumns) {}
+
+  void run() {
+    sums_ = thread_scratch(Use::kSums).get<float>(rows_ * width_ + padded_rows_);
+    row_sums_ = sums_ + rows_ * width_;
+    std::fill_n(sums_, rows_ * width_, 0.0F);
+    std::fill_n(row_sums_, padded_rows_, 0.0F);
+    for (int64_t token = 0; token < job_.depth; token += kTokenBlock) {
+      add_tokens(token, std::min(kTokenBlock, job_.depth - token));
+    }
+    for (int64_t r = 0; r < rows_; ++r) {
+      write_row(sums_ + r * width_, job_.out + (row_ + r) * job_.out_stride + column_, columns_);
+    }
+    if (wants_row_sums()) write_row(row_sums_, job_.row_sums + row_, rows_);
+  }
+
+ private:
+  bool wants_row_sums() const { return job_.row_sums != nullptr && column_ == 0; }
+
+  void add_tokens(int64_t token, int64_t depth) {
+    const int64_t steps = steps_of<Step>(depth);
+    LeftFactor left = left_factor(token, depth);
+    if (wants_row_sums()) add_row_sums<Step>(left, steps, rows_, row_sums_);
+    constexpr Line kLine = Step::kTiles ? Line::kAlongDepth : Line::kAlongRows;
+    if constexpr (Step::kTiles) left = turned(left, steps);
+    const SessionOf<Step> session;
+    const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
+    float* panel = thread_scratch(Use::kRight).get<float>(kTokenBlock * kTileColumns);
+    for (int64_t column = 0; column < columns_; column += kTileColumns) {
+      const int64_t columns = std::min<int64_t>(kTileColumns, columns_ - column);
+      pack_depth_rows<Step>(right.at(0, column), depth, columns, panel, kTileColumns);
+      Accumulate add{sums_ + column, width_};
+      panel_product<Step, kLine>(left, rows_, panel, steps, add);
+    }
+  }
+
+  // Units along the rows to units along the depth.
+  LeftFactor turned(const LeftFactor& left, int64_t steps) {
+    float* to = thread_scratch(Use::kTokens).get<float>(padded_rows_ * kTokenBlock / 2);
+    turn_units({left.data, left.step_bytes}, padded_rows_, steps, to);
+    const char* rows = reinterpret_cast<const char*>(to);
+    return {rows, steps * 4, 4, rows + rows_ / 16 * 16 * steps * 4, steps * 4};
+  }
+
+  LeftFactor left_factor(int64_t token, int64_t depth) {
+    const Matrix<T> from = Matrix<T>{job_.a, job_.mask, job_.a_stride, job_.mask_stride}.at(token, row_);
+    if (sizeof(T) == 4 && from.mask == nullptr && job_.a_stride < 512) {
+      return {reinterpret_cast<const char*>(from.data), 4, job_.a_stride * 4};
+    }
+    float* packed = thread_scratch(Use::kLeft).get<float>(kTokenBlock * padded_rows_);
+    pack_depth_rows<Step>(from, depth, rows_, packed, padded_rows_);
+    return {reinterpret_cast<const char*>(packed), 4, padded_rows_ * 4};
+  }
+
+  const TokenSum<T>& job_;
+  int64_t row_, column_, rows_, padded_rows_, columns_, width_;
+  float* sums_ = nullptr;
+  float* row_sums_ = nullptr;
+};
+
+// The tallest pieces that still give every thread some: how the sums are divided changes none of them.
+template <class T>
+int64_t rows_of_pieces(const TokenSum<T>& job, int64_t across, int threads) {
+  int64_t rows = kMaxSumRows;
+  while (rows > kMinSumRows && pieces_of(job.rows, rows) * across < 2 * threads) rows /= 2;
+  return rows;
+}
+
+template <class T>
+void token_sum(const TokenSum<T>& job, Executor& executor) {
+  const int64_t across = pieces_of(job.columns, kSumColumns);
+  const int64_t rows = rows_of_pieces(job, across, executor.num_threads());
+  executor.run(pieces_of(job.rows, rows) * across,
+               [&](int64_t p, int) { SumPiece<T>(job, p / across * rows, rows, p % across * kSumColumns).run(); });
+}
+
+}  // namespace
+
+template <Isa kLevel>
+void Products<kLevel>::run(const RowProduct<float>& job, Executor& executor) {
+  row_product(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const RowProduct<uint16_t>& job, Executor& executor) {
+  row_product(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const TokenSum<float>& job, Executor& executor) {
+  token_sum(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const TokenSum<uint16_t>& job, Executor& executor) {
+  token_sum(job, executor);
+}
+template struct Products<kThisIsa>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/simd/isa_end-inl.h"

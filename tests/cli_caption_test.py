@@ -115,13 +115,6 @@ class Use(unittest.TestCase):
         report = checked("evaluate", "--metrics", "cider", "coco-bleu", "--reference", *references, stdin=said.stdout).stdout
         self.assertRegex(report, r"^COCO-BLEU\|nrefs:5\|case:mixed\|tok:none = [\d.]+ .*\n +CIDEr\|nrefs:5\|case:mixed\|tok:none = [\d.]+\n$")
 
-    def test_averages_are_chosen_by_captions(self):
-        checked(*training(F / "each", "--after-batches", 6, "--save-freq", 2, "--keep-last", 3, "--valid-freq", 6,
-                          "--valid-captions", scenes() / "train.tsv", "--quiet"))
-        said = checked("average", "--model", F / "each", "--last", 2, "--each", 1, "--output", F / "best")
-        self.assertIn("ce-mean-words", said.stdout)
-        self.assertTrue((F / "best" / "model.safetensors").exists())
-
     def test_the_beam(self):
         images = scenes() / "test.npy"
         greedy = caption("--features", images, "--beam-size", 1)

@@ -119,23 +119,6 @@ class Use(unittest.TestCase):
         self.assertAlmostEqual(-sum(each) / 270, float(values["cross-entropy"]), places=5)
         self.assertAlmostEqual(float(values["bits-per-dim"]) * 0.6931471805599453, float(values["cross-entropy"]), places=5)
 
-    def test_averages_are_chosen_by_validation(self):
-        checked(*training(F / "each-run", "--after-batches", 6, "--save-freq", 2, "--keep-last", 3, "--valid-sets", VALID,
-                          "--valid-freq", 6, "--quiet"))
-        said = checked("average", "--model", F / "each-run", "--last", 1, "--each", 1, "--valid-metrics", "bits-per-dim", "accuracy",
-                       "--output", F / "best", "--cpu-threads", 1).stdout
-        head, *rows = [line.split() for line in said.splitlines()]
-        self.assertEqual((head, len(rows)), (["first", "last", "bits-per-dim", "accuracy"], 3))
-        # An average of one checkpoint is that checkpoint; the best is kept.
-        values = dict(line.split(" ") for line in score("--model", F / "each-run" / "last", "--train-sets", VALID).stdout.splitlines())
-        self.assertAlmostEqual(float(rows[-1][2]), float(values["bits-per-dim"]), delta=0.000051)
-        values = dict(line.split(" ") for line in score("--model", F / "best", "--train-sets", VALID).stdout.splitlines())
-        self.assertAlmostEqual(min(float(row[2]) for row in rows), float(values["bits-per-dim"]), delta=0.000051)
-        other = run("average", "--model", F / "each-run", "--each", 1, "--last", 1, "--valid-sets", folder("wide", 1, width=7),
-                    "--output", F / "none", "--quiet")
-        self.assertEqual((other.returncode, other.stderr.count("\n")), (1, 1), other.stderr)
-        self.assertIn("--valid-sets", other.stderr)
-
     def test_routed(self):
         """Warned of once in training and in scoring, and in the signature, as for text."""
         warning = "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic"

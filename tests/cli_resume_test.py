@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from fovea_program import Refusals, Workplace, checked, run
+from fovea_program import Refusals, Workplace, checked
 
 PLACE = Workplace()
 VALIDATION = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "ce-mean-words", "--valid-freq", 4]
@@ -213,6 +213,12 @@ class Choice(Refusals):
         said = checked("average", "--model", self.model, "--last", 2, "--output", output).stderr
         self.assertIn("averaging update-00000008, update-00000012 of ", said)
         self.assertIn("mean, a model alone", self.said(output, "--log-level", "debug"))
+        said = checked("average", "--model", self.model, "--last", 2, "--until", 10, "--output", output).stderr
+        self.assertIn("averaging update-00000004, update-00000008 of ", said)
+        self.refused("average", "--model", self.model, "--last", 2, "--until", 7, "--output", output,
+                     says=["--last 2: '", "has 1 checkpoints of at most 7 updates"])
+        self.refused("average", "--model", self.model, "--each", 1, "--output", output,
+                     says=["unknown option '--each'; did you mean '--until'?"], code=2)
         self.assertNotIn("checkpoint", self.said(self.model))
 
     def test_a_fallback_warns(self):
@@ -274,8 +280,6 @@ class Routing(unittest.TestCase):
             said = checked("score", *data)
             self.assertEqual((said.stderr.count(warning), said.stderr.count("|routing:whole-segment|version:")), (count, count))
             self.assertEqual(checked("filter", *data).stderr.count(warning), count)
-            said = run("average", "--model", model, "--last", 1, "--each", 1, "--output", PLACE.folder / f"{name}-mean")
-            self.assertEqual((said.returncode, said.stderr.count(warning)), (0, count), said.stderr)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_average.h"
 #include "fovea/tasks/train_setup.h"
 
 namespace own {
@@ -161,7 +162,7 @@ TEST(OwnTask, AveragesParametersAndBuffers) {
   const fs::path run = folder.path() / "run";
   ASSERT_EQ(run_program({"--model", run, "--after-batches", "8", "--save-freq", "2", "--cpu-threads", "1", "--quiet"}),
             0);
-  nn::average_checkpoints(run, 4, folder / "mean");
+  nn::average_checkpoints({run, 4}, folder / "mean");
   const nn::Checkpoint mean = nn::load_checkpoint(folder / "mean", nn::Load::kModel);
   EXPECT_EQ(mean.identity.task, "copy");
   EXPECT_EQ(mean.identity.files.at("alphabet.txt"), "11 symbols\n");

@@ -1,25 +1,39 @@
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "fovea/app/average_checkpoints.h"
 #include "fovea/app/options.h"
 #include "fovea/app/torch.h"
-#include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_average.h"
+#include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea::app {
 namespace {
+
+struct AverageConfig : LogOptions {
+  std::string model, output;
+  int64_t last = 5, until = 0;
+
+  static constexpr auto fields() {
+    using C = AverageConfig;
+    return std::tuple_cat(
+        std::tuple(named("model", &C::model, "folder of a run", "m"),
+                   number("last", &C::last, "checkpoints to average, the newest", 1, 1e6),
+                   number("until", &C::until, "average checkpoints of at most N updates (0: the newest)", 0, 1e15),
+                   named("output", &C::output, "folder of the averaged model", "o")),
+        LogOptions::fields());
+  }
+};
 
 void check(const AverageConfig& config) {
   Problems problems;
   problems.add_if(config.model.empty(), "--model: got none; expected the folder of a run");
   problems.add_if(config.output.empty(), "--output: got none; expected a folder for the averaged model");
-  problems.add_if(config.each == 0 && !config.valid_sets.empty(), "--valid-sets is for --each; give both or none");
-  problems.add_if(config.each == 0 && !config.valid_metrics.empty(),
-                  "--valid-metrics is for --each; give both or none");
-  add_machine_problems(config, problems);
   problems.throw_if_any();
 }
 
@@ -27,18 +41,16 @@ void check(const AverageConfig& config) {
 
 int run_average(const std::vector<std::string>& arguments) {
   AverageConfig config;
-  Options options("average", "Averages the weights of a run's last checkpoints, or of the best window of checkpoints.",
-                  "--model DIR --last N [--each K [--valid-sets A [B]]] --output DIR2");
+  Options options("average", "Averages the weights of checkpoints of a run.",
+                  "--model DIR --last N [--until UPDATE] --output DIR2");
   options.add(config, "Options");
-  options.epilogue(
-      "  fovea average --model run --last 5 --output averaged\n"
-      "  fovea average --model run --last 10 --each 5 --valid-metrics bleu --output averaged");
+  options.epilogue("  fovea average --model run --last 5 --output averaged");
   if (!options.parse(arguments)) return 0;
   require_torch();
   const LogOptions& log_options = config;  // --output is a folder
-  configure_log(log_options, {config.valid_sets});
+  configure_log(log_options, {});
   check(config);
-  average_checkpoints(config);
+  nn::average_checkpoints({config.model, config.last, config.until}, config.output);
   log::info(cat("wrote ", config.output));
   return 0;
 }

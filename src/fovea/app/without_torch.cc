@@ -1,13 +1,14 @@
 // The executable's half of torch.h. Functions that need libtorch have stand-ins here, which no command reaches, because
 // each calls require_torch() first.
 #include <cstdint>
+#include <filesystem>
 #include <ostream>
 
 #include "fovea/app/analyze_spans.h"
-#include "fovea/app/average_checkpoints.h"
 #include "fovea/app/torch.h"
 #include "fovea/models/clause_tagger.h"
 #include "fovea/models/formats/convert.h"
+#include "fovea/nn/checkpoint_average.h"
 #include "fovea/serve/serve_options.h"
 #include "fovea/tasks/bert/bertscore.h"
 #include "fovea/tasks/bert/convert.h"
@@ -24,8 +25,10 @@ std::span<const tasks::TaskEntry> app::task_list() { return tasks::kTaskList<tas
 
 std::string app::build_info() { throw NeedsTorch(); }
 std::string app::spans_text(const std::string& /*model*/, bool /*as_json*/) { throw NeedsTorch(); }
-void app::average_checkpoints(const AverageConfig& /*config*/) { throw NeedsTorch(); }
 
+void nn::average_checkpoints(const AveragedCheckpoints& /*averaged*/, const std::filesystem::path& /*output*/) {
+  throw NeedsTorch();
+}
 void serve::run_serve(const ServeOptions& /*options*/) { throw NeedsTorch(); }
 void train::run_training(const Run& /*run*/) { throw NeedsTorch(); }
 text::ClauseTagger models::load_clause_tagger(const std::string& /*model*/, const MachineOptions& /*machine*/,

@@ -205,13 +205,9 @@ namespace {
 
 // Whether a process that was killed between the two renames of a replacement left `old`, which was `place`.
 bool is_replaced_content(const fs::path& old, const fs::path& place) {
-  const std::string name = old.filename(), out = place.filename();
-  if (const auto process = process_of_replaced(name, out)) return is_abandoned(old, *process);
-  // Earlier versions wrote "OUT.old123", and had both then. A folder of that name without the other is a user's.
-  const auto process = process_of_aside(name, cat(out, kOldAside));
-  if (!process) return false;
-  const fs::path unfinished = cat(place.string(), kNewAside, *process);
-  return is_plain_folder(unfinished) && is_abandoned(unfinished, *process);
+  const std::string name = old.filename();
+  const auto process = process_of_replaced(name, place.filename());
+  return process && is_abandoned(old, *process);
 }
 
 }  // namespace

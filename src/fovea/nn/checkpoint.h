@@ -40,8 +40,4 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::
 // Like load_checkpoint(), without its line in the log, for callers that name the checkpoints that they read.
 Checkpoint read_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
-// Writes the mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of
-// its own. Throws if they are of different models, or if `output` is a checkpoint from which a run may resume.
-void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
-
 }  // namespace fovea::nn

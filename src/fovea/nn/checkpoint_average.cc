@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
@@ -31,8 +35,8 @@ void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
   refuse(kConfigFile, ": ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
 }
 
-}  // namespace
-
+// The folder to save an average of the run in. Throws an Error that names --output if it is among the run's own
+// checkpoints or is a checkpoint from which a run may resume. Brings back what a killed call moved out of its place.
 fs::path checked_output(const fs::path& run, const fs::path& output) {
   constexpr std::string_view kOption = "--output";
   fs::path resolved = resolved_path(output, kOption);
@@ -55,8 +59,6 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
   return resolved;
 }
 
-namespace {
-
 void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
   if (model.size() != sums.size()) throw Error(cat(path.string(), ": has other tensors than the run's newest model"));
   for (const auto& [name, tensor] : model) {
@@ -67,22 +69,26 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
   }
 }
 
-}  // namespace
-
-std::vector<fs::path> require_checkpoints(const fs::path& run, int64_t count) {
-  std::vector<fs::path> found = checkpoints_to_average(run, count);
-  if (!found.empty()) warn_of_choice(problem_of_last(run), found.back());
-  if (found.empty()) {
+// The checkpoints to average, oldest first; else an Error that names --model or --last.
+std::vector<fs::path> require_checkpoints(const AveragedCheckpoints& averaged) {
+  const auto& [run, last, until] = averaged;
+  std::vector<fs::path> found = checkpoints_to_average(run, last, until);
+  const std::vector<fs::path> all = checkpoints_to_resume(run);
+  if (!all.empty()) warn_of_choice(problem_of_last(run), all.back());
+  if (all.empty()) {
     throw Error(cat("--model: '", run.string(), "' ",
                     path_exists(run, "--model") ? "has no checkpoints" : "does not exist",
                     "; expected the folder of a run"));
   }
-  if (count < 1 || static_cast<int64_t>(found.size()) < count)
-    throw Error(cat("--last ", count, ": '", run.string(), "' has ", found.size(),
-                    " checkpoints; train with a larger --keep-last or average fewer"));
+  if (last < 1 || static_cast<int64_t>(found.size()) < last)
+    throw Error(cat("--last ", last, ": '", run.string(), "' has ", found.size(), " checkpoints",
+                    until > 0 ? cat(" of at most ", until, " updates") : "",
+                    "; train with a larger --keep-last or average fewer"));
+  found.erase(found.begin(), found.end() - last);
   return found;
 }
 
+// The mean of the models of these checkpoints, oldest first. Throws an Error if they are of different models.
 Checkpoint mean_of(std::span<const fs::path> checkpoints) {
   Checkpoint mean = read_checkpoint(checkpoints.back(), Load::kModel);
   NamedTensors sums;
@@ -99,15 +105,15 @@ Checkpoint mean_of(std::span<const fs::path> checkpoints) {
   return mean;
 }
 
-void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
-  const std::vector<fs::path> found = require_checkpoints(run, count);
-  const fs::path folder = checked_output(run, output);
-  const std::span<const fs::path> newest = std::span(found).last(static_cast<size_t>(count));
+}  // namespace
+
+void average_checkpoints(const AveragedCheckpoints& averaged, const fs::path& output) {
+  const std::vector<fs::path> found = require_checkpoints(averaged);
+  const fs::path folder = checked_output(averaged.run, output);
   std::vector<std::string> names;
-  for (const fs::path& path : newest) names.push_back(path.filename().string());
-  log::info(cat("[model] averaging ", join(names, ", "), " of ", (run / kCheckpointsFolder).string()));
-  const Checkpoint mean = mean_of(newest);
-  save_checkpoint(folder, mean);
+  for (const fs::path& path : found) names.push_back(path.filename().string());
+  log::info(cat("[model] averaging ", join(names, ", "), " of ", (averaged.run / kCheckpointsFolder).string()));
+  save_checkpoint(folder, mean_of(found));
 }
 
 }  // namespace fovea::nn

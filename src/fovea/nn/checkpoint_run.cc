@@ -56,24 +56,19 @@ std::optional<int64_t> progress_number(const fs::path& folder, const char* name)
   return std::nullopt;
 }
 
-// The updates of the run's checkpoint that run/name is a link to, or a copy of.
+// The updates of the checkpoint that run/name is a link to, or a copy of: some programs copy a run so.
 std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
   std::error_code none_there;
-  for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption)) {
-    const bool linked = fs::equivalent(run / name, path, none_there);
-    if (linked && is_checkpoint_name(path.filename().string())) return updates_of_checkpoint(path);
-  }
-  // In a copy of a run the link may lead to the one that was copied.
-  const fs::path target = fs::canonical(run / name, none_there);
-  if (none_there) return std::nullopt;
-  if (is_checkpoint_name(target.filename().string())) return updates_of_checkpoint(target);
-  return progress_number(target, "updates");
+  const fs::path target = fs::read_symlink(run / name, none_there).lexically_normal();
+  const std::string linked = (target.has_filename() ? target : target.parent_path()).filename().string();
+  if (is_checkpoint_name(linked) && fs::exists(run / name, none_there)) return updates_of_checkpoint(linked);
+  return progress_number(run / name, "updates");
 }
 
-// Whether --save-freq made the checkpoint, in the run as it then was. One that does not say is of a run with `every`.
-bool is_regular(const fs::path& checkpoint, int64_t every = 1) {
-  const int64_t recorded = progress_number(checkpoint, kSaveFreqEntry).value_or(every);
-  return updates_of_checkpoint(checkpoint) % (recorded > 0 ? recorded : every) == 0;
+// Whether --save-freq made the checkpoint, in the run as it then was.
+bool is_regular(const fs::path& checkpoint) {
+  const int64_t save_freq = progress_number(checkpoint, kSaveFreqEntry).value_or(0);
+  return save_freq <= 0 || updates_of_checkpoint(checkpoint) % save_freq == 0;
 }
 
 void move_aside_unless_link(const fs::path& path) {
@@ -125,9 +120,12 @@ std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
   return found;
 }
 
-std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count) {
-  std::vector<fs::path> found = checkpoints_to_resume(run), regular = found;
-  std::erase_if(regular, [&](const fs::path& path) { return path != found.back() && !is_regular(path); });
+std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count, int64_t until) {
+  std::vector<fs::path> found = checkpoints_to_resume(run);
+  const fs::path newest = found.empty() ? fs::path() : found.back();
+  if (until > 0) std::erase_if(found, [&](const fs::path& path) { return updates_of_checkpoint(path) > until; });
+  std::vector<fs::path> regular = found;
+  std::erase_if(regular, [&](const fs::path& path) { return path != newest && !is_regular(path); });
   return std::ssize(regular) < count ? found : regular;
 }
 
@@ -164,7 +162,7 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
     if (newest != found.rend()) kept.insert(updates_of_checkpoint(*newest));
   }
   for (auto path = found.rbegin(); path != found.rend(); ++path) {
-    if (is_regular(*path, pruning.every) && regular++ < pruning.keep) continue;
+    if (is_regular(*path) && regular++ < pruning.keep) continue;
     if (kept.contains(updates_of_checkpoint(*path))) continue;
     remove_checkpoint(*path);
   }
@@ -181,8 +179,7 @@ void remove_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(checkpoints_of(run), "--overwrite")) {
     const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
     const std::string_view ending = std::string_view(name).substr(stem.size());
-    const bool is_own = ending.empty() || is_aside(ending, kNewAside) || is_aside(ending, kOldAside) ||
-                        is_replaced(ending) || is_aside(ending, ".");
+    const bool is_own = ending.empty() || is_aside(ending, kNewAside) || is_replaced(ending) || is_aside(ending, ".");
     if (is_checkpoint_name(stem) && is_own) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is not a checkpoint; move it away or use another --model"));
   }
@@ -200,7 +197,7 @@ void clean_checkpoints(const fs::path& run) {
     }
     const fs::path whole = path.parent_path() / name.substr(0, dot);
     const std::string ending = name.substr(dot);
-    const bool is_old = is_aside(ending, kOldAside) || is_replaced(ending);
+    const bool is_old = is_replaced(ending);
     // Killed between the two renames of a replacement: the old one is still whole.
     if (is_old && !path_exists(whole, kRunOption)) {
       rename_path(path, whole, kRunOption);

@@ -21,8 +21,10 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
 // Returns the checkpoints whose newest `count` are averaged, oldest first: the regular ones (see Pruning) and the
-// newest, without one kept only as the best. Returns all checkpoints to resume from if these are fewer than `count`.
-std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count);
+// newest, without one kept only as the best. Returns all checkpoints to resume from if these are fewer than `count`. In
+// both cases, leaves out checkpoints of more than `until` updates (0: none).
+std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count,
+                                                          int64_t until);
 
 // Returns the folder in which a run keeps the checkpoint after this number of updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
@@ -39,9 +41,9 @@ void unlink_checkpoint(const std::filesystem::path& run, const std::string& name
 
 // prune_checkpoints() removes all checkpoints except the ones that `best` and `last` name and the newest `keep` regular
 // ones, whose updates are a multiple of --save-freq. A checkpoint made by an interruption is not regular and goes with
-// the next. A checkpoint's progress records its --save-freq; `every` stands for it if the progress records none.
+// the next. A checkpoint's progress records its --save-freq.
 struct Pruning {
-  int64_t keep = 1, every = 1;
+  int64_t keep = 1;
   std::optional<int64_t> sound = {};  // keeps the newest checkpoint of at most so many updates too
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);

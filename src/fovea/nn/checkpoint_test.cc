@@ -13,6 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
+#include "fovea/nn/checkpoint_average.h"
 #include "fovea/nn/test_checkpoints.h"
 
 namespace fovea::nn::checkpoint_test {
@@ -161,8 +162,8 @@ TEST(Checkpoint, SaysWhatTheSystemRefuses) {
   EXPECT_THAT(message_of([&] { list_checkpoints(loop); }), HasSubstr("--model: cannot read"));
   EXPECT_THAT(message_of([&] { save_checkpoint(loop, some_checkpoint(1)); }), HasSubstr("cannot read"));
   save(run.path(), 1);
-  EXPECT_EQ(message_of([&] { average_checkpoints(run.path(), 1, loop); }), "--output: " + loops);
-  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, long_name); }), HasSubstr("File name too long"));
+  EXPECT_EQ(message_of([&] { average_checkpoints({run.path(), 1}, loop); }), "--output: " + loops);
+  EXPECT_THAT(message_of([&] { average_checkpoints({run.path(), 1}, long_name); }), HasSubstr("File name too long"));
 }
 
 TEST(Checkpoint, SaysWhatIsNotOne) {
@@ -271,7 +272,7 @@ TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
   fs::copy(second, last, fs::copy_options::recursive);
   fs::copy(first, best, fs::copy_options::recursive);
   EXPECT_EQ(resumed(run.path()), "20");
-  prune_checkpoints(run.path(), {.keep = 5, .every = 10});
+  prune_checkpoints(run.path(), {.keep = 5});
   EXPECT_EQ(list_checkpoints(run.path()).size(), 2U);
   link_checkpoint(run.path(), "last", second);
   EXPECT_EQ(fs::read_symlink(last), "checkpoints/update-00000020");
@@ -317,9 +318,9 @@ TEST(Checkpoint, LinksThatMoveWhileReadingAreFollowed) {
 
 TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {
   const TestFolder run;
-  for (const int64_t updates : {10, 20, 25, 30, 40, 45}) save(run.path(), updates);
+  for (const int64_t updates : {10, 20, 25, 30, 40, 45}) save(run.path(), updates, "10");
   link_checkpoint(run.path(), "best", checkpoint_path(run.path(), 10));
-  prune_checkpoints(run.path(), {.keep = 2, .every = 10});
+  prune_checkpoints(run.path(), {.keep = 2});
   EXPECT_THAT(names(list_checkpoints(run.path())),
               ElementsAre("update-00000010", "update-00000030", "update-00000040", "update-00000045"));
 }
@@ -328,21 +329,21 @@ TEST(Checkpoint, PruningKeepsWhatAnotherSaveFreqMade) {
   const TestFolder run;
   for (const int64_t updates : {10, 15, 20, 30}) save(run.path(), updates, "10");
   for (const int64_t updates : {35, 40, 42}) save(run.path(), updates, "7");
-  prune_checkpoints(run.path(), {.keep = 4, .every = 7});
+  prune_checkpoints(run.path(), {.keep = 4});
   EXPECT_THAT(names(list_checkpoints(run.path())),
               ElementsAre("update-00000020", "update-00000030", "update-00000035", "update-00000042"));
   save(run.path(), 45, "0");
   save(run.path(), 49, "x");
-  prune_checkpoints(run.path(), {.keep = 2, .every = 7});
-  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000042", "update-00000049"));
+  prune_checkpoints(run.path(), {.keep = 2});
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000045", "update-00000049"));
 }
 
 TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
   const TestFolder run;
   const fs::path whole = save(run.path(), 10);
   fs::copy(whole, run.path() / "checkpoints/update-00000020.tmp123", fs::copy_options::recursive);
-  fs::rename(save(run.path(), 30), run.path() / "checkpoints/update-00000030.old123");
-  fs::copy(whole, run.path() / "checkpoints/update-00000010.old123", fs::copy_options::recursive);
+  fs::rename(save(run.path(), 30), run.path() / "checkpoints/update-00000030.tmp123.old");
+  fs::copy(whole, run.path() / "checkpoints/update-00000010.tmp123.old", fs::copy_options::recursive);
   fs::create_directory_symlink("x", run.path() / "last.tmp77");
   EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
   clean_checkpoints(run.path());

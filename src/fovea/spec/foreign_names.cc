@@ -9,19 +9,21 @@
 namespace fovea {
 namespace {
 
-// Options of fairseq, OpenNMT and Marian, and ours that does the same.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kForeignNames = {
+// Options of fairseq, OpenNMT and Marian, and of Fovea before its first release, and ours that does the same.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 39> kForeignNames = {
     {{"activation-fn", "transformer-ffn-activation"},
      {"adam-betas", "optimizer-params"},
      {"after", "after-batches"},
      {"attention-dropout", "transformer-dropout-attention"},
      {"batch-size", "mini-batch"},
      {"bf16", "precision"},
+     {"checkpoint-upper-bound", "until"},
      {"dec-layers", "dec-depth"},
      {"decoder-attention-heads", "transformer-heads"},
      {"decoder-ffn-embed-dim", "transformer-dim-ffn"},
      {"decoder-layers", "dec-depth"},
      {"dropout", "transformer-dropout"},
+     {"each", "until"},
      {"enc-layers", "enc-depth"},
      {"encoder-attention-heads", "transformer-heads"},
      {"encoder-embed-dim", "dim-emb"},
@@ -36,6 +38,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kForeign
      {"max-epoch", "after-epochs"},
      {"max-grad-norm", "clip-norm"},
      {"max-update", "after-batches"},
+     {"num-update-checkpoints", "last"},
      {"optim", "optimizer"},
      {"patience", "early-stopping"},
      {"save-dir", "model"},

@@ -20,7 +20,6 @@ class Task;
 // no libtorch, so the program has answered --help and refused wrong options before it loads libtorch (app/torch.h).
 namespace fovea::tasks {
 
-struct ModelValidation;
 using InputFiles = std::vector<std::vector<std::string>>;
 
 // The training of one task. The functions share one object of options, which the fields point into.
@@ -36,9 +35,6 @@ struct TrainSetup {
 
   // The work, which train_setup() adds (train_setup.h).
   std::function<std::unique_ptr<train::Task>(const TrainConfig& config, int64_t batches_an_update)> load = nullptr;
-  // The model of config.model, a run or a checkpoint, with the validation data of the options. Throws a UsageError
-  // unless those are given. Null: the task has no validation apart from a training.
-  std::function<ModelValidation(const TrainConfig& config)> load_validation = nullptr;
 };
 
 template <class T>

@@ -1,13 +1,12 @@
 #pragma once
 #include "fovea/models/whole_segments.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/setup.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tasks {
 
 // The whole training of a task. Task is derived from train::Task and made of (TrainConfig, Options, Model, batches an
-// update); it may have a static function load_validation of (TrainConfig, Options). T has what train_options() needs.
+// update). T has what train_options() needs.
 template <class Task, class T = Task>
 TrainSetup train_setup() {
   const auto values = std::make_shared<TrainValues<T>>();
@@ -17,10 +16,6 @@ TrainSetup train_setup() {
     if constexpr (requires { log_fallback(values->model); }) log_fallback(values->model);
     return std::make_unique<Task>(config, values->options, values->model, batches_an_update);
   };
-  if constexpr (requires(const TrainConfig& config) { Task::load_validation(config, values->options); })
-    setup.load_validation = [values](const TrainConfig& config) {
-      return Task::load_validation(config, values->options);
-    };
   return setup;
 }
 

@@ -251,7 +251,7 @@ void Trainer::save() {
   nn::save_checkpoint(path, checkpoint);
   nn::link_checkpoint(folder_->path(), nn::kLastLink, path);
   link_best();
-  nn::Pruning pruning{.keep = config_.keep_last, .every = config_.save_freq};
+  nn::Pruning pruning{.keep = config_.keep_last};
   if (config_.max_rollbacks > 0) pruning.sound = state_.watch.sound;
   nn::prune_checkpoints(folder_->path(), pruning);
   saved_ = state_.updates;
@@ -302,7 +302,7 @@ void Trainer::finish(const std::string& reason) {
   if (saved_ != state_.updates) save();
   // Both again, as a last save may have been killed before them: every run ends with the same links and folders.
   link_best();
-  nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last});
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that resumes here
   // would differ from one that never stopped. The state's own best one stays for such a run.
   const bool is_done_already = state_.updates == first_updates_;

@@ -1,6 +1,5 @@
 #include "fovea/tasks/captions/load_model.h"
 
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,22 +17,6 @@ text::Vocab vocab_of(const models::TrainedModel& trained, const CaptionConfig& c
   return vocab;
 }
 
-// The validation refers to the others.
-struct ValidatedCaptionModel {
-  Options options;
-  LoadedCaptionModel loaded;
-  Validation validation;
-
-  ValidatedCaptionModel(Options given, LoadedCaptionModel model)
-      : options(std::move(given)),
-        loaded(std::move(model)),
-        validation(options, loaded.config.patch_size, inputs_of(options, loaded.config), loaded.vocab) {}
-  static std::shared_ptr<const Inputs> inputs_of(const Options& options, const CaptionConfig& config) {
-    if (!options.valid_features.empty()) return nullptr;
-    return std::make_shared<const Inputs>(options.train_files(), config.patch_size);
-  }
-};
-
 }  // namespace
 
 LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
@@ -44,23 +27,6 @@ LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
   text::Vocab vocab = vocab_of(trained, config);
   return {trained.with_weights(nn::Model(config, std::nullopt, nn::MediaInput{.vectors = vector_input(config)})),
           config, std::move(vocab)};
-}
-
-tasks::ModelValidation CaptionTask::load_validation(const TrainConfig& config, const Options& options) {
-  Problems problems;
-  problems.add_if(options.valid_captions.empty(), "--valid-captions is missing; expected files of captions");
-  problems.add_if(options.valid_features.empty() && options.features.empty(),
-                  "--valid-features is missing; expected files of images or of features");
-  problems.throw_if_any();
-  const auto whole = std::make_shared<ValidatedCaptionModel>(
-      options, load_caption_model(tasks::options_of_validated<TrainedModelOptions>(config)));
-  require_fitting(whole->loaded.config, whole->validation.inputs(), "--valid-features");
-  return {.module = whole->loaded.model.ptr(),
-          .measures = measures().known(),
-          .default_measures = captions::default_measures(),
-          .validate = [whole](const std::vector<std::string>& names) {
-            return whole->validation.run(whole->loaded.model, names);
-          }};
 }
 
 }  // namespace fovea::captions

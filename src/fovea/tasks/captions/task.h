@@ -12,7 +12,6 @@
 #include "fovea/tasks/captions/measures.h"
 #include "fovea/tasks/captions/options.h"
 #include "fovea/tasks/captions/validation.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/train/task.h"
 
 namespace fovea::captions {
@@ -22,8 +21,6 @@ inline constexpr const char* kVocabFile = "captions.spm";  // in a checkpoint
 // Training of an encoder-decoder on images and their captions.
 class CaptionTask final : public train::Task {
  public:
-  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
-
   // Batches of an update do not depend on each other, so their number plays no part.
   CaptionTask(const TrainConfig& config, Options options, const CaptionConfig& model, int64_t batches_an_update);
 

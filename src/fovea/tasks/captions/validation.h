@@ -25,7 +25,7 @@ class Validation {
   std::string fingerprint() const;                         // of the data; empty if not enabled
   // The values of `names` in their order, which the processes of a team compute together. Throws Interrupted when a
   // signal comes.
-  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names, Collective& team = alone()) const;
+  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names, Collective& team) const;
 
  private:
   int64_t batches_of(int64_t count) const {

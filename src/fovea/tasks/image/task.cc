@@ -2,17 +2,14 @@
 
 #include <torch/nn/module.h>
 
-#include <memory>
 #include <utility>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
-#include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
 
 namespace fovea::image {
@@ -71,21 +68,6 @@ train::BatchLoss ImageTask::loss(int64_t batch, const nn::ForwardContext& contex
 std::vector<double> ImageTask::validate(const std::vector<std::string>& names) {
   return image::measures().values(ScoreImages(model_, shape_of(config_), options_.mini_batch, team()).run(valid_),
                                   names);
-}
-
-tasks::ModelValidation ImageTask::load_validation(const TrainConfig& config, const Options& options) {
-  if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected folders or files of images");
-  const auto loaded =
-      std::make_shared<LoadedModel>(load_model(tasks::options_of_validated<TrainedModelOptions>(config)));
-  const auto images = std::make_shared<data::ImageSet>(data::load_images(options.valid_sets, "--valid-sets"));
-  require_fitting(loaded->config, *images, "--valid-sets");
-  return {.module = loaded->model.ptr(),
-          .measures = measures().known(),
-          .default_measures = usual_measures(),
-          .validate = [loaded, images, mini_batch = options.mini_batch](const std::vector<std::string>& names) {
-            return image::measures().values(
-                ScoreImages(loaded->model, shape_of(loaded->config), mini_batch).run(*images), names);
-          }};
 }
 
 }  // namespace fovea::image

@@ -12,7 +12,6 @@
 #include "fovea/tasks/image/defaults.h"
 #include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/options.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/train/task.h"
 
 namespace fovea::image {
@@ -20,8 +19,6 @@ namespace fovea::image {
 // Training of a decoder-only model on images, value by value.
 class ImageTask final : public train::Task {
  public:
-  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
-
   // Batches of an update do not depend on each other, so their number plays no part.
   ImageTask(const TrainConfig& config, Options options, const ImageConfig& model, int64_t batches_an_update);
 

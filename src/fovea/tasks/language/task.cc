@@ -14,6 +14,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/training_text.h"
 
 namespace fovea::language {
@@ -123,7 +124,11 @@ void LanguageTask::restore(const nn::NamedTensors& carried, const std::string& o
 }
 
 std::vector<double> LanguageTask::validate(const std::vector<std::string>& names) {
-  return values_of_text({model_, config_, options_.mini_batch, units_.begin(), team()}, valid_, names);
+  const int64_t length = config_.segment_length;
+  const ScoreText scorer(
+      model_, {.context = length, .stride = length, .mini_batch = options_.mini_batch, .memory = config_.memory_length},
+      team());
+  return language::measures().values(scorer.run(valid_, units_.begin()), names);
 }
 
 }  // namespace fovea::language

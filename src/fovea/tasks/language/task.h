@@ -16,7 +16,6 @@
 #include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/stream_memory.h"
 #include "fovea/tasks/language/validation.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/text/units.h"
 #include "fovea/train/task.h"
 
@@ -25,8 +24,6 @@ namespace fovea::language {
 // Training of a decoder-only model on text.
 class LanguageTask final : public train::Task {
  public:
-  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
-
   LanguageTask(const TrainConfig& config, Options options, const LanguageConfig& model, int64_t batches_an_update);
 
   std::vector<int64_t> begin_epoch(int64_t epoch) override;

@@ -5,13 +5,11 @@
 #include <set>
 #include <utility>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/metrics/find_notation.h"
 #include "fovea/models/source_clauses.h"
-#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -144,20 +142,6 @@ std::vector<double> TaggingTask::validate(const std::vector<std::string>& names)
                               longest_sequence(begin_.config),
                               options_.mini_batch_words};
   return measures().values(score_text(parts, valid_, team()), names);
-}
-
-tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, const Options& options) {
-  if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected one or more files of columns");
-  const auto loaded =
-      std::make_shared<LoadedTagger>(load_tagger(tasks::options_of_validated<TrainedModelOptions>(config)));
-  const auto text = std::make_shared<data::LabelledText>(load_labelled(
-      {options.valid_sets, "--valid-sets"}, options, loaded->clauses ? loaded->config.clause_tag_column : 0));
-  return {.module = loaded->model.ptr(),
-          .measures = measures().known(),
-          .default_measures = usual_measures(loaded->labels),
-          .validate = [loaded, text, tokens = options.mini_batch_words](const std::vector<std::string>& names) {
-            return tagging::measures().values(score_text(loaded->parts(tokens), *text), names);
-          }};
 }
 
 }  // namespace fovea::tagging

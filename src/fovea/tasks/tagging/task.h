@@ -8,7 +8,6 @@
 #include "fovea/models/tagging/config.h"
 #include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/tagging/defaults.h"
 #include "fovea/tasks/tagging/measures.h"
 #include "fovea/tasks/tagging/options.h"
@@ -21,8 +20,6 @@ namespace fovea::tagging {
 // Training of an encoder-only model that labels words.
 class TaggingTask final : public train::Task {
  public:
-  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
-
   TaggingTask(const TrainConfig& config, Options options, const TaggingConfig& model, int64_t batches_an_update);
 
   nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const override;

@@ -8,7 +8,6 @@
 #include "fovea/nn/model.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/translation/defaults.h"
 #include "fovea/tasks/translation/measures.h"
 #include "fovea/tasks/translation/options.h"
@@ -21,8 +20,6 @@ namespace fovea::translation {
 // Training of an encoder-decoder on parallel text.
 class TranslationTask : public train::Task {
  public:
-  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
-
   TranslationTask(const TrainConfig& config, Options options, const EncoderDecoderConfig& model,
                   int64_t batches_an_update);
 

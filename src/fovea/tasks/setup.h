@@ -44,8 +44,8 @@ struct TrainValues {
 };
 
 // The setup without the work. T::Options has fields(), inputs() and a function add_problems(); T::Model has fields()
-// and validate(). T::known_measures() are the measures of validation. Beside T::Options there may be a function
-// use_defaults(TrainConfig&, Options&, Model&), which sets the newest defaults.
+// and validate(). T::known_measures() are the measures of validation. T may have a function
+// use_defaults(TrainConfig&, Model&), which sets the newest defaults.
 template <class T>
 TrainSetup train_options(const std::shared_ptr<TrainValues<T>>& values = std::make_shared<TrainValues<T>>()) {
   TrainSetup setup;
@@ -54,8 +54,7 @@ TrainSetup train_options(const std::shared_ptr<TrainValues<T>>& values = std::ma
   setup.measures = train::names_of(T::known_measures());
   setup.use_defaults = [values](TrainConfig& config) {
     config.defaults = kNewestDefaults;
-    if constexpr (requires { use_defaults(config, values->options, values->model); })
-      use_defaults(config, values->options, values->model);
+    if constexpr (requires { T::use_defaults(config, values->model); }) T::use_defaults(config, values->model);
   };
   setup.add_problems = [values](const TrainConfig& config, Problems& problems) {
     add_problems(values->options, problems);

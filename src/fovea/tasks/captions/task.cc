@@ -11,6 +11,7 @@
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/captions/batch.h"
+#include "fovea/tasks/captions/measures.h"
 #include "fovea/text/text_changes.h"
 
 namespace fovea::captions {

@@ -8,8 +8,6 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/corpus.h"
-#include "fovea/tasks/captions/defaults.h"
-#include "fovea/tasks/captions/measures.h"
 #include "fovea/tasks/captions/options.h"
 #include "fovea/tasks/captions/validation.h"
 #include "fovea/train/task.h"

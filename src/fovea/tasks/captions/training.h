@@ -1,19 +1,12 @@
 #pragma once
-#include <span>
-
-#include "fovea/tasks/captions/defaults.h"
+#include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/measures.h"
+#include "fovea/tasks/captions/options.h"
+#include "fovea/tasks/training.h"
 
 namespace fovea::captions {
 
 class CaptionTask;
-
-// The parts of this task that `fovea train` needs (tasks/setup.h).
-struct Training {
-  using Task = CaptionTask;
-  using Options = captions::Options;
-  using Model = CaptionConfig;
-  static std::span<const train::Measure> known_measures() { return measures().known(); }
-};
+using Training = tasks::Training<CaptionTask, Options, CaptionConfig, measures>;
 
 }  // namespace fovea::captions

@@ -10,6 +10,7 @@
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
+#include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/score_images.h"
 
 namespace fovea::image {

@@ -9,8 +9,6 @@
 #include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/image/config.h"
-#include "fovea/tasks/image/defaults.h"
-#include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/options.h"
 #include "fovea/train/task.h"
 

@@ -1,19 +1,17 @@
 #pragma once
-#include <span>
-
-#include "fovea/tasks/image/defaults.h"
+#include "fovea/tasks/image/config.h"
 #include "fovea/tasks/image/measures.h"
+#include "fovea/tasks/image/options.h"
+#include "fovea/tasks/training.h"
 
 namespace fovea::image {
 
 class ImageTask;
+using Training = tasks::Training<ImageTask, Options, ImageConfig, measures>;
 
-// The parts of this task that `fovea train` needs (tasks/setup.h).
-struct Training {
-  using Task = ImageTask;
-  using Options = image::Options;
-  using Model = ImageConfig;
-  static std::span<const train::Measure> known_measures() { return measures().known(); }
-};
+inline void use_own_defaults(ImageConfig& model) {
+  model.transformer_positions = "image+rotary";
+  model.transformer_dropout = 0;
+}
 
 }  // namespace fovea::image

@@ -14,6 +14,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/training_text.h"
 

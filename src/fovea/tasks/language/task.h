@@ -11,8 +11,6 @@
 #include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/language/config.h"
-#include "fovea/tasks/language/defaults.h"
-#include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/stream_memory.h"
 #include "fovea/tasks/language/validation.h"

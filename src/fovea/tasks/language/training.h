@@ -1,19 +1,16 @@
 #pragma once
-#include <span>
-
-#include "fovea/tasks/language/defaults.h"
+#include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/measures.h"
+#include "fovea/tasks/language/options.h"
+#include "fovea/tasks/training.h"
 
 namespace fovea::language {
 
 class LanguageTask;
+using Training = tasks::Training<LanguageTask, Options, LanguageConfig, measures>;
 
-// The parts of this task that `fovea train` needs (tasks/setup.h).
-struct Training {
-  using Task = LanguageTask;
-  using Options = language::Options;
-  using Model = LanguageConfig;
-  static std::span<const train::Measure> known_measures() { return measures().known(); }
-};
+inline void use_own_defaults(LanguageConfig& model) {
+  model.transformer_dropout = 0;  // more text than a training reads
+}
 
 }  // namespace fovea::language

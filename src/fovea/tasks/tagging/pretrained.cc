@@ -14,7 +14,7 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/clauses.h"
-#include "fovea/tasks/tagging/defaults.h"
+#include "fovea/tasks/training.h"
 #include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
@@ -60,8 +60,7 @@ TaggingConfig usual_config(const TrainConfig& train) {
   TaggingConfig config;
   if (train.defaults == kFirstDefaults) return config;
   TrainConfig ignored;
-  Options none;
-  use_defaults(ignored, none, config);
+  tasks::use_newest_defaults(ignored, config);
   return config;
 }
 

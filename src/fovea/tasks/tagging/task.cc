@@ -14,6 +14,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/tagging/label_notation.h"
+#include "fovea/tasks/tagging/measures.h"
 #include "fovea/text/language_check.h"
 #include "fovea/train/run_folder.h"
 

@@ -8,8 +8,6 @@
 #include "fovea/models/tagging/config.h"
 #include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/tagging/defaults.h"
-#include "fovea/tasks/tagging/measures.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/tasks/tagging/pretrained.h"
 #include "fovea/tasks/tagging/tagged_text.h"

@@ -1,19 +1,12 @@
 #pragma once
-#include <span>
-
-#include "fovea/tasks/tagging/defaults.h"
+#include "fovea/models/tagging/config.h"
 #include "fovea/tasks/tagging/measures.h"
+#include "fovea/tasks/tagging/options.h"
+#include "fovea/tasks/training.h"
 
 namespace fovea::tagging {
 
 class TaggingTask;
-
-// The parts of this task that `fovea train` needs (tasks/setup.h).
-struct Training {
-  using Task = TaggingTask;
-  using Options = tagging::Options;
-  using Model = TaggingConfig;
-  static std::span<const train::Measure> known_measures() { return measures().known(); }
-};
+using Training = tasks::Training<TaggingTask, Options, TaggingConfig, measures>;
 
 }  // namespace fovea::tagging

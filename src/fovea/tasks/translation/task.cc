@@ -8,6 +8,7 @@
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
+#include "fovea/tasks/translation/measures.h"
 
 namespace fovea::translation {
 namespace {

@@ -8,8 +8,6 @@
 #include "fovea/nn/model.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/translation/defaults.h"
-#include "fovea/tasks/translation/measures.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/validation.h"
 #include "fovea/tasks/translation/vocabularies.h"

@@ -1,20 +1,13 @@
 #pragma once
-#include <span>
-
 #include "fovea/models/translation/names.h"
-#include "fovea/tasks/translation/defaults.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/tasks/training.h"
 #include "fovea/tasks/translation/measures.h"
+#include "fovea/tasks/translation/options.h"
 
 namespace fovea::translation {
 
 class TranslationTask;
-
-// The parts of this task that `fovea train` needs (tasks/setup.h).
-struct Training {
-  using Task = TranslationTask;
-  using Options = translation::Options;
-  using Model = EncoderDecoderConfig;
-  static std::span<const train::Measure> known_measures() { return measures().known(); }
-};
+using Training = tasks::Training<TranslationTask, Options, EncoderDecoderConfig, measures>;
 
 }  // namespace fovea::translation

@@ -15,6 +15,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/tasks/translation/measures.h"
 #include "fovea/train/measure.h"
 
 namespace fovea::translation::training_test {

@@ -31,7 +31,6 @@ constexpr std::array kLoaders = {
     Loader{'j', load_run_record},
     Loader{'k', load_counted_text},
     Loader{'l', load_lines},
-    Loader{'m', load_mo},
     Loader{'n', load_npy},
     Loader{'o', load_columns},
     Loader{'p', load_po},

@@ -63,7 +63,6 @@ class PageFolder {
 }  // namespace
 
 void load_po(std::string_view bytes) { check_pairs(text::read_po(corpus_file().put(bytes)), Kind::kInterface); }
-void load_mo(std::string_view bytes) { check_pairs(text::read_mo(corpus_file().put(bytes)), Kind::kInterface); }
 void load_tsv(std::string_view bytes) { check_pairs(text::read_tsv(corpus_file().put(bytes), 1, 2), Kind::kProse); }
 void load_tmx(std::string_view bytes) { check_pairs(text::read_tmx(corpus_file().put(bytes), {}), Kind::kProse); }
 void load_xliff(std::string_view bytes) { check_pairs(text::read_xliff(corpus_file().put(bytes)), Kind::kInterface); }

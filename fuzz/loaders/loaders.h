@@ -101,7 +101,6 @@ void load_terms(std::string_view bytes);
 void load_csv(std::string_view bytes);
 
 void load_po(std::string_view bytes);
-void load_mo(std::string_view bytes);
 void load_tsv(std::string_view bytes);
 void load_tmx(std::string_view bytes);
 void load_xliff(std::string_view bytes);

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "fovea/base/file.h"
@@ -162,78 +161,12 @@ TEST_F(ReadersTest, PoSaysTheLine) {
   EXPECT_THAT(message_of([&] { read_po(file("c.po", "\"text\"\n")); }), HasSubstr("line 1"));
 }
 
-// A catalogue as msgfmt lays it out: header, two tables of lengths and positions, strings ended by a zero.
-std::string make_mo(const std::map<std::string, std::string>& messages, bool swapped) {
-  std::string bytes, strings;
-  const auto number = [&](std::string& out, uint32_t value) {
-    if (swapped) value = __builtin_bswap32(value);
-    out.append(reinterpret_cast<const char*>(&value), 4);
-  };
-  const auto count = static_cast<uint32_t>(messages.size());
-  const uint32_t first_string = 28 + 16 * count;
-  for (const uint32_t value : {0x950412deU, 0U, count, 28U, 28 + 8 * count, 0U, first_string}) number(bytes, value);
-  std::string table[2];
-  for (int side = 0; side < 2; ++side) {
-    for (const auto& [id, translation] : messages) {
-      const std::string& text = side == 0 ? id : translation;
-      number(table[side], static_cast<uint32_t>(text.size()));
-      number(table[side], first_string + static_cast<uint32_t>(strings.size()));
-      strings += text + '\0';
-    }
-  }
-  return bytes + table[0] + table[1] + strings;
-}
-
-TEST_F(ReadersTest, MoInEitherByteOrder) {
-  using std::string_literals::operator""s;
-  const std::map<std::string, std::string> messages = {{"", "Language: de\nContent-Type: text/plain; charset=UTF-8\n"},
-                                                       {"Open", "Öffnen"},
-                                                       {"menu\x04"
-                                                        "File",
-                                                        "Datei"},
-                                                       {"one\0many"s, "eins\0viele"s}};
-  for (const bool swapped : {false, true}) {
-    const Bitext bitext = read_mo(file("de.mo", make_mo(messages, swapped)));
-    EXPECT_EQ(bitext.target_lang, "de");
-    EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one", "eins"),
-                                          is_pair("many", "viele")));
-  }
-}
-
-TEST_F(ReadersTest, PackedMo) {
-  LineWriter packed(folder_ / "de.mo.gz");
-  packed.write(make_mo({{"", "Language: de\n"}, {"a\r", "b\r"}}, false));
-  packed.close();
-  EXPECT_THAT(read_mo(folder_ / "de.mo.gz").pairs, ElementsAre(is_pair("a\r", "b\r")));
-}
-
 TEST_F(ReadersTest, FlagsOfAnObsoleteMessageAreItsOwn) {
   const std::string path = file("de.po", std::string(kHeader) +
                                              "\nmsgid \"Before\"\nmsgstr \"Vorher\"\n"
                                              "#, fuzzy\n#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n"
                                              "msgid \"Here\"\nmsgstr \"Hier\"\n");
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Before", "Vorher"), is_pair("Here", "Hier")));
-}
-
-TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
-  const std::string whole = make_mo({{"", "Language: de\n"}, {"a", "b"}, {"c", "d"}}, false);
-  // The zero after the last string is not part of it.
-  for (size_t size = 0; size + 1 < whole.size(); ++size)
-    EXPECT_THAT(message_of([&] { read_mo(file("cut.mo", whole.substr(0, size))); }), HasSubstr("not a whole .mo"))
-        << size;
-  EXPECT_THAT(message_of([&] { read_mo(file("text.mo", std::string(100, 'x'))); }), HasSubstr("magic number"));
-}
-
-// Entries that are each the whole file would take its size squared.
-TEST_F(ReadersTest, MoWhoseTextsOverlapIsAnError) {
-  constexpr uint32_t kCount = 50, kTable = 28, kSize = kTable + 8 * kCount;
-  std::string bytes;
-  const auto number = [&](uint32_t value) { bytes.append(reinterpret_cast<const char*>(&value), 4); };
-  for (const uint32_t value : {0x950412deU, 0U, kCount, kTable, kTable, 0U, 0U}) number(value);
-  for (uint32_t i = 0; i < kCount; ++i) number(kSize), number(0);
-  EXPECT_THAT(message_of([&] { read_mo(file("x.mo", bytes)); }),
-              HasSubstr("x.mo' is not a whole .mo catalogue: its first 3 texts overlap to more than 4 times its size; "
-                        "expected what msgfmt writes"));
 }
 
 }  // namespace

@@ -25,12 +25,6 @@ const std::vector<CorpusFormat>& formats() {
        .shape = InputShape::kFile,
        .kind = Kind::kInterface,
        .read = [](const In& in, const Options&) { return read_po(in.path); }},
-      {.name = "mo",
-       .extensions = {"mo", "gmo"},
-       .in_words = {},
-       .shape = InputShape::kFile,
-       .kind = Kind::kInterface,
-       .read = [](const In& in, const Options&) { return read_mo(in.path); }},
       {.name = "tsv",
        .extensions = {"tsv", "tab"},
        .in_words = {},
@@ -82,6 +76,9 @@ const CorpusFormat* format_of(const std::string& path, const CorpusOptions& opti
     return find_format([&](const CorpusFormat& format) { return format.name == options.format; });
   if (fs::is_directory(path)) return of_shape(InputShape::kTwoFolders);
   const std::string extension = without_packed_ending(path).extension();
+  if (extension == ".mo" || extension == ".gmo")
+    throw UsageError(cat("corpus: '", path, "' is a compiled catalogue; expected its text, which `msgunfmt ", path,
+                         " -o FILE.po` writes"));
   const auto has_it = [&](const CorpusFormat& format) {
     return std::ranges::any_of(format.extensions, [&](std::string_view known) { return extension == cat(".", known); });
   };

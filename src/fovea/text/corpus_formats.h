@@ -32,10 +32,10 @@ struct CorpusFormat {
   bool is_catalogue() const { return kind == Kind::kInterface; }
 };
 
-// "auto|po|mo|...", what --format takes.
+// "auto|po|tsv|...", what --format takes.
 std::string_view corpus_format_choices();
 
-// ".po, .mo, ..., two aligned files or two folders of ...", for messages.
+// ".po, .pot, ..., two aligned files or two folders of ...", for messages.
 std::string corpus_inputs_in_words();
 
 // Returns the inputs that the options name. Throws if one is missing or does not have the shape of its format.

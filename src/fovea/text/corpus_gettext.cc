@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 
@@ -13,7 +12,7 @@
 #include "fovea/text/language_code.h"
 #include "fovea/text/unicode.h"
 
-// Catalogues of GNU gettext, as text (.po) and compiled (.mo); their formats are those of gettext's manual.
+// Catalogues of GNU gettext (.po), in the format of gettext's manual.
 namespace fovea::text {
 namespace {
 
@@ -41,7 +40,7 @@ bool is_utf8_name(std::string_view charset) {
   return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
 }
 
-// The language in a catalogue's path: messages.de.po, de.po, plugin-de_DE.po, de/LC_MESSAGES/messages.mo.
+// The language in a catalogue's path: messages.de.po, de.po, plugin-de_DE.po, de/LC_MESSAGES/messages.po.
 std::string language_of_path(const std::string& path) {
   const std::filesystem::path file = without_packed_ending(std::filesystem::absolute(path));
   const std::string stem = file.stem();
@@ -228,65 +227,8 @@ class PoParser {
   std::function<size_t(std::string_view text)> length_;
 };
 
-// Numbers and strings out of a .mo file, every position checked.
-class MoFile {
- public:
-  explicit MoFile(const std::string& path) : path_(path), bytes_(read_unpacked(path, Content::kBytes)) {
-    if (bytes_.size() < 20) fail("it is shorter than a header");
-    const uint32_t magic = number(0);
-    if (magic != 0x950412deU && magic != 0xde120495U) fail("it does not start with a catalogue's magic number");
-    swapped_ = magic == 0xde120495U;
-  }
-
-  uint32_t number(uint64_t at) const {
-    if (at + 4 > bytes_.size()) fail(cat("it is cut short at byte ", bytes_.size()));
-    uint32_t value = 0;
-    std::memcpy(&value, bytes_.data() + at, 4);
-    return swapped_ ? __builtin_bswap32(value) : value;
-  }
-
-  // The text of entry i in the table of lengths and positions at `table`.
-  std::string text(uint64_t table, uint64_t i) {
-    // Entries may share a text; thousands that are each the whole file would not fit into memory.
-    constexpr uint64_t kMostShared = 4;
-    const uint64_t length = number(table + 8 * i), position = number(table + 8 * i + 4);
-    if (position + length > bytes_.size()) fail(cat("it is cut short at byte ", bytes_.size()));
-    taken_ += length;
-    if (taken_ > kMostShared * bytes_.size())
-      fail(cat("its first ", i + 1, " texts overlap to more than ", kMostShared, " times its size"));
-    return bytes_.substr(position, length);
-  }
-
-  [[noreturn]] void fail(std::string_view why) const {
-    throw Error(cat("'", path_, "' is not a whole .mo catalogue: ", why, "; expected what msgfmt writes"));
-  }
-
- private:
-  std::string path_, bytes_;
-  uint64_t taken_ = 0;  // bytes of all texts so far
-  bool swapped_ = false;
-};
-
 }  // namespace
 
 Bitext read_po(const std::string& path) { return bitext_of(PoParser(path).parse(), path); }
-
-Bitext read_mo(const std::string& path) {
-  MoFile file(path);
-  const uint64_t count = file.number(8), originals = file.number(12), translations = file.number(16);
-  std::vector<Message> messages;
-  for (uint64_t i = 0; i < count; ++i) {
-    Message message;
-    std::string id = file.text(originals, i);
-    const size_t context = id.find('\x04');
-    if (context != std::string::npos) id.erase(0, context + 1);
-    const std::vector<std::string> forms = split(id, '\0');
-    message.id = forms[0];
-    if (forms.size() > 1) message.plural = forms[1];
-    message.translations = split(file.text(translations, i), '\0');
-    messages.push_back(std::move(message));
-  }
-  return bitext_of(messages, path);
-}
 
 }  // namespace fovea::text

@@ -8,7 +8,6 @@
 namespace fovea::text {
 
 Bitext read_po(const std::string& path);
-Bitext read_mo(const std::string& path);
 Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_column);
 Bitext read_aligned(const std::string& source, const std::string& target);
 

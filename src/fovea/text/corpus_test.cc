@@ -192,7 +192,8 @@ TEST_F(CorpusTest, FormatsAreKnownByNamesPackedOrNot) {
     run_corpus(training_of({path}));
     EXPECT_EQ(lines("out/train.de").size(), 2U) << ending;
   }
-  EXPECT_THAT(message_of([&] { run_corpus(training_of({file("a.gmo", "x")})); }), HasSubstr("not a whole .mo"));
+  EXPECT_THAT(message_of([&] { run_corpus(training_of({file("a.gmo", "x")})); }),
+              HasSubstr("a.gmo' is a compiled catalogue; expected its text, which `msgunfmt "));
   CorpusOptions told = training_of({file("a.txt", "1\tcat\tKatze\n")});
   told.format = "tsv";
   told.source_column = 3, told.target_column = 2;
@@ -269,9 +270,9 @@ TEST_F(CorpusTest, UnfinishedTranslationsAreCounted) {
 }
 
 TEST_F(CorpusTest, FormatsAreTold) {
-  EXPECT_EQ(corpus_format_choices(), "auto|po|mo|tsv|tmx|xliff|aligned|help");
+  EXPECT_EQ(corpus_format_choices(), "auto|po|tsv|tmx|xliff|aligned|help");
   EXPECT_EQ(corpus_inputs_in_words(),
-            ".po, .pot, .mo, .gmo, .tsv, .tab, .tmx, .xlf, .xliff, two aligned files or two folders of LibreOffice's "
+            ".po, .pot, .tsv, .tab, .tmx, .xlf, .xliff, two aligned files or two folders of LibreOffice's "
             "help pages");
   EXPECT_EQ(without_packed_ending("de.po.gz"), "de.po");
 }

@@ -177,13 +177,6 @@ CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors&
           grads.terms};
 }
 
-at::Tensor core_composed(const CoreTensors& x, const GroupCall& inputs) {
-  const NoAutocast guard(c10::autocast_dispatch_keyset);
-  TokenCall call = call_of(x, inputs, problem_of(x, inputs, Phase::kInference));
-  gather_keys(call, inputs);
-  return from_token_rows(reference_forward(call).out, x.q);
-}
-
 at::Tensor core_weights(const CoreTensors& x, const GroupCall& inputs) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   TokenCall call = checked_call(x, inputs, Phase::kInference);

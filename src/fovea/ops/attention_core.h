@@ -38,8 +38,6 @@ enum class Phase : uint8_t { kInference, kTraining };
 CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase);
 CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors& x, const CoreOutput& saved,
                             const GroupCall& inputs, const WantedTerms& wanted);
-// core_forward's output by operators that autograd can follow, dense: for derivatives of the second order.
-at::Tensor core_composed(const CoreTensors& x, const GroupCall& inputs);
 at::Tensor core_weights(const CoreTensors& x, const GroupCall& inputs);
 
 // core_forward's out and sums through the dispatcher, so with Autograd: differentiable in q, k, v, alpha and the terms.

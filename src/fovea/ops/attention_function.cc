@@ -1,6 +1,5 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -13,7 +12,6 @@
 #include "fovea/ops/attention_lists.h"
 #include "fovea/ops/attention_operators.h"
 #include "fovea/ops/layer_tensors.h"
-#include "fovea/ops/second_order.h"
 
 // The derivatives of fovea::attention_forward and fovea::attention_backward.
 namespace fovea::ops {
@@ -122,45 +120,6 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 };
 
-// The composition reads lengths and values and fills masks in memory, which no graph would hold.
-void refuse_tracing() {
-  using Modes = c10::impl::TorchDispatchModeTLS;
-  using c10::impl::TorchDispatchModeKey;
-  if (!Modes::get_mode(TorchDispatchModeKey::FAKE) && !Modes::get_mode(TorchDispatchModeKey::PROXY)) return;
-  throw Error("attention: second derivatives cannot be traced; take them outside make_fx and fake tensors");
-}
-
-class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor&,
-                               const at::Tensor&, const at::Tensor&, const OptionalTensor&, const OptionalTensor&,
-                               const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                               const BackwardCall& call) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    const CoreGradients grad = call_operator(call);
-    save(context, call.x, call.inputs, {grad_out});
-    context->set_materialize_grads(false);
-    variable_list result{grad.q, grad.k, grad.v, grad.alpha};
-    for (const auto member : kTermTensors) result.push_back(grad.terms.*member);
-    return result;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
-    const variable_list saved = context->get_saved_variables();
-    refuse_tracing();
-    GroupCall inputs = group_call(saved_inputs(context, saved), saved[0]);
-    const auto composed = [&](const variable_list& x) {
-      inputs.alpha = some_or_none(x[kAlphaPlace]);
-      for (size_t i = 0; i < kTermTensors.size(); ++i) inputs.offsets.*kTermTensors[i] = x[kTermsPlace + i];
-      return core_composed({x[0], x[1], x[2]}, inputs);
-    };
-    variable_list result =
-        second_order({composed, saved[kOwnPlace], {saved.begin(), saved.begin() + kLayoutPlace}}, cotangents);
-    result.resize(kLayoutPlace + 2);
-    return result;
-  }
-};
-
 }  // namespace
 
 CoreOutput attention_forward_autograd(const ForwardCall& call) {
@@ -179,20 +138,11 @@ CoreOutput attention_forward_autograd(const ForwardCall& call) {
 }
 
 CoreGradients attention_backward_autograd(const BackwardCall& call) {
-  const Differentiable all = differentiable(call.x, call.inputs);
   const auto& [grad_out, grad_sums] = call.cotangents;
-  if (!wants_gradient(all) && !wants_gradient({grad_out, grad_sums})) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return call_operator(call);
-  }
-  if (grad_sums.defined()) {
-    throw Error("attention: has no second derivatives with offset_values; leave out create_graph");
-  }
-  const auto& [q, k, v, alpha, by_head, by_query, queries, rows] = all;
-  const variable_list result =
-      AttentionSecondFunction::apply(grad_out, q, k, v, some_or_none(alpha), some_or_none(by_head),
-                                     some_or_none(by_query), some_or_none(queries), some_or_none(rows), call);
-  return {result[0], result[1], result[2], result[3], {result[4], result[5], result[6], result[7]}};
+  if (wants_gradient(differentiable(call.x, call.inputs)) || wants_gradient({grad_out, grad_sums}))
+    refuse_second_derivatives("attention");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return call_operator(call);
 }
 
 }  // namespace fovea::ops

@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
-#include <memory>
 
 #include "fovea/kernels/attention/cpu/clause_mix.h"
 #include "fovea/ops/executor.h"

@@ -2,7 +2,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
-#include <vector>
 
 #include "fovea/ops/attention_core.h"
 

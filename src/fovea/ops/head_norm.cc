@@ -9,7 +9,6 @@
 #include "fovea/kernels/layer/head_norm.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/layer_tensors.h"
-#include "fovea/ops/second_order.h"
 
 namespace fovea::ops {
 namespace {
@@ -181,44 +180,14 @@ HeadNormForwardResult head_norm_forward_autograd(const at::Tensor& z, const at::
   return {y, left.centre, left.rstd};
 }
 
-class HeadNormSecondFunction : public torch::autograd::Function<HeadNormSecondFunction> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& grad_y, const at::Tensor& z,
-                               const at::Tensor& gain, const OptionalTensor& gate, const OptionalTensor& bias,
-                               const Statistics& left, bool centred, double eps) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    auto [grad_z, grad_gain, grad_gate, grad_bias] =
-        head_norm_backward_operator().call(grad_y, z, gain, gate, bias, left.centre, left.rstd, centred, eps);
-    context->save_for_backward({grad_y, z, gain, tensor_or_none(gate), tensor_or_none(bias)});
-    context->saved_data["centred"] = centred, context->saved_data["eps"] = eps;
-    context->set_materialize_grads(false);
-    return {grad_z, grad_gain, grad_gate, grad_bias};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
-    const variable_list s = context->get_saved_variables();
-    const auto& data = context->saved_data;
-    const auto composed = [&](const variable_list& x) {
-      return composed_head_norm({x[0], x[1], some_or_none(x[2]), some_or_none(x[3]), data.at("centred").toBool()},
-                                data.at("eps").toDouble());
-    };
-    variable_list result = second_order({composed, s[0], {s[1], s[2], s[3], s[4]}}, cotangents);
-    result.resize(8);
-    return result;
-  }
-};
-
 HeadNormBackwardResult head_norm_backward_autograd(const at::Tensor& grad_y, const at::Tensor& z,
                                                    const at::Tensor& gain, const OptionalTensor& gate,
                                                    const OptionalTensor& bias, const at::Tensor& centre,
                                                    const at::Tensor& rstd, bool centred, double eps) {
-  if (!wants_gradient({grad_y, z, gain, tensor_or_none(gate), tensor_or_none(bias)})) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return head_norm_backward_operator().call(grad_y, z, gain, gate, bias, centre, rstd, centred, eps);
-  }
-  const variable_list result =
-      HeadNormSecondFunction::apply(grad_y, z, gain, gate, bias, Statistics{centre, rstd}, centred, eps);
-  return {result[0], result[1], result[2], result[3]};
+  if (wants_gradient({grad_y, z, gain, tensor_or_none(gate), tensor_or_none(bias)}))
+    refuse_second_derivatives("attention");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return head_norm_backward_operator().call(grad_y, z, gain, gate, bias, centre, rstd, centred, eps);
 }
 
 }  // namespace

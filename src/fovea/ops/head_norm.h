@@ -4,7 +4,7 @@
 #include <optional>
 
 // The operators fovea::head_norm and fovea::head_norm_backward: attention's norms in one pass over kernels/layer's
-// head_norm.h, known to the dispatcher so that they can be traced; second derivatives by composed_head_norm.
+// head_norm.h, known to the dispatcher so that they can be traced.
 namespace fovea::ops {
 
 struct HeadNormInputs {

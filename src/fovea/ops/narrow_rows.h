@@ -2,7 +2,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 
 // Keys or values of a cache on the CPU in fewer bits than the queries (kernels/attention/cpu/narrow_rows.h): bfloat16,
 // or 8-bit integers with a step for each row of a head.

@@ -16,7 +16,6 @@
 #include "fovea/ops/reference_rows.h"
 #include "fovea/ops/reference_select.h"
 #include "fovea/ops/reference_transform.h"
-#include "fovea/ops/transform_function.h"
 
 namespace fovea::ops {
 namespace {
@@ -92,9 +91,7 @@ ComputedBlock compute_block(const BlockView& view, const GroupRows& rows) {
     const HeadRun& heads = view.block.heads;
     block.rows.alpha = call.alpha.narrow(0, heads.first, heads.count).to(at::kDouble);
   }
-  const Transform& transform = call.problem.spec.transform;
-  const bool recorded = block.rows.scores.requires_grad();  // second_order.h
-  block.weights = recorded ? differentiable_transform(transform, block.rows) : transform_forward(transform, block.rows);
+  block.weights = transform_forward(call.problem.spec.transform, block.rows);
   if (call.problem.dropout > 0) block.factors = dropout_factors(view, block.weights.options());
   return block;
 }

@@ -3,7 +3,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 namespace fovea::ops {

@@ -6,7 +6,6 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

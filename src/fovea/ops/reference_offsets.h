@@ -3,7 +3,7 @@
 
 #include "fovea/ops/reference_pairs.h"
 
-// Terms by offset in the reference: gathered for each pair, of operators that autograd can follow.
+// Terms by offset in the reference: gathered for each pair.
 namespace fovea::ops {
 
 // The terms of a group, padded, in the type of computation.

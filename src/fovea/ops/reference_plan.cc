@@ -9,7 +9,6 @@
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include "fovea/ops/reference_blocks.h"
 

@@ -26,7 +26,6 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <limits>
-#include <type_traits>
 
 #include "fovea/spec/transforms.h"
 
@@ -152,14 +151,8 @@ at::Tensor simplex_backward(const at::Tensor& u, const at::Tensor& grad) {
   return u * (grad - row_sum(u * grad) / at::where(mass == 0, at::ones_like(mass), mass));
 }
 
-// Returns p; if autograd follows, with 1 in place of 0, for functions whose derivative at 0 is infinite. Results at
-// these ones are not used.
-at::Tensor support_or_one(const at::Tensor& p) {
-  return p.requires_grad() ? at::where(p == 0, at::ones_like(p), p) : p;
-}
-
 at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
-  const at::Tensor u = support_or_one(p).pow(2 - alpha).clamp_max(kMostEntmaxDerivative);
+  const at::Tensor u = p.pow(2 - alpha).clamp_max(kMostEntmaxDerivative);
   return at::where(p == 0, at::zeros_like(p), u);
 }
 
@@ -167,7 +160,7 @@ at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
 at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Tensor& grad, const at::Tensor& alpha) {
   const at::Tensor mass = row_sum(u);
   const at::Tensor skewed = u / at::where(mass == 0, at::ones_like(mass), mass);
-  const at::Tensor entropy = at::where(p == 0, at::zeros_like(p), p * support_or_one(p).log());
+  const at::Tensor entropy = at::where(p == 0, at::zeros_like(p), p * p.log());
   const at::Tensor beta = alpha - 1;
   const at::Tensor slope = (p - skewed) / beta.square() - (entropy - skewed * row_sum(entropy)) / beta;
   return (grad * slope).sum({0, 2, 3});
@@ -181,10 +174,7 @@ TransformGradient backward(const Sparsemax&, const ScoreMatrix&, const at::Tenso
 }
 TransformGradient backward(const Entmax& transform, const ScoreMatrix& rows, const at::Tensor& p,
                            const at::Tensor& grad) {
-  if (!transform.learned && transform.alpha == 1.5) {
-    const at::Tensor root = support_or_one(p).sqrt();
-    return {simplex_backward(p.requires_grad() ? at::where(p == 0, at::zeros_like(p), root) : root, grad), {}};
-  }
+  if (!transform.learned && transform.alpha == 1.5) return {simplex_backward(p.sqrt(), grad), {}};
   const at::Tensor alpha = alpha_of(transform, rows);
   const at::Tensor wide = p.to(at::kDouble), wide_grad = grad.to(at::kDouble);
   const at::Tensor u = entmax_u(wide, alpha);

@@ -19,9 +19,7 @@ struct TransformGradient {
   at::Tensor scores;  // [G, H, N_q, N_k]
   at::Tensor alpha;   // [H] double, entmax(learned) only
 };
-// `weights` as transform_forward gave them, before dropout. Uses operators that autograd can follow, as second_order.h
-// needs: no value that a derivative reads is changed in place, and a branch that is not taken never has an infinite
-// derivative.
+// `weights` as transform_forward gave them, before dropout.
 TransformGradient transform_backward(const Transform& transform, const ScoreMatrix& rows, const at::Tensor& weights,
                                      const at::Tensor& grad_weights);
 

@@ -19,7 +19,6 @@
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing_batch.h"
 #include "fovea/ops/routing_weights.h"
-#include "fovea/spec/attention_parameters.h"
 
 namespace fovea::ops {
 namespace {

@@ -8,11 +8,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "fovea/ops/executor_for.h"
+#include "fovea/ops/layer_tensors.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing.h"
 
@@ -72,26 +72,8 @@ struct EnterClusters : torch::autograd::Function<EnterClusters> {
   static variable_list backward(AutogradContext* context, variable_list grads) {
     const at::Tensor x = context->get_saved_variables()[0];
     const auto entry = c10::static_intrusive_pointer_cast<ClusterEntry>(context->saved_data["entry"].toCapsule());
-    if (at::GradMode::is_enabled()) return {composed(x, *entry, grads), {}, {}};
+    refuse_second_derivatives("attention");
     return {with_row_type(x, [&]<class T>(T) { return gradient_of_entry<T>(x, *entry, grads); }), {}, {}};
-  }
-
- private:
-  // The gradient with a graph, of functions that have derivatives of their own.
-  static at::Tensor composed(const at::Tensor& x, const ClusterEntry& entry, const variable_list& grads) {
-    const at::Tensor vectors = routing_vectors(x);
-    const at::Tensor rows = gather_rows(vectors, entry.members);
-    variable_list outputs, cotangents;
-    const auto add = [&](const at::Tensor& output, const at::Tensor& grad) {
-      if (!grad.defined()) return;
-      outputs.push_back(output), cotangents.push_back(grad);
-    };
-    add(rows, grads[0]);
-    add(rows, grads[1]);
-    if (grads.size() > 2 && grads[2].defined())
-      add(distance_to_centroids(vectors, entry.centroids, entry.tokens), grads[2]);
-    if (outputs.empty()) return {};
-    return torch::autograd::grad(outputs, {x}, cotangents, /*retain_graph=*/true, /*create_graph=*/true)[0];
   }
 };
 
@@ -107,11 +89,10 @@ struct NormaliseTokens : torch::autograd::Function<NormaliseTokens> {
     return out;
   }
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const bool records = at::GradMode::is_enabled();
+    refuse_second_derivatives("attention");
     const at::AutoGradMode enabled(true);
-    const at::Tensor saved = context->get_saved_variables()[0];
-    const at::Tensor x = records ? saved : saved.detach().requires_grad_();
-    return torch::autograd::grad({norm_of_aten(x)}, {x}, {grads[0]}, std::nullopt, records);
+    const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
+    return torch::autograd::grad({norm_of_aten(x)}, {x}, {grads[0]});
   }
   static at::Tensor norm_of_aten(const at::Tensor& x) {
     return at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps);

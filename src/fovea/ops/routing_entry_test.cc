@@ -82,26 +82,5 @@ TEST(RoutingEntry, OutputsMayHaveNoGradient) {
   expect_equal([&](const EnteredRows& rows) { return rows.distance; });
 }
 
-// By central differences of the first derivative, along a direction.
-TEST(RoutingEntry, HasSecondDerivatives) {
-  const auto entry = entry_of(routing_noise({kHeads, kClusters, kWidth}, 4));
-  const at::Tensor by_q = routing_noise({10, 1, kWidth}, 2), by_k = routing_noise({10, 1, kWidth}, 3);
-  const at::Tensor given = routing_noise({kTokens, kHeads, kWidth}, 1), along = routing_noise(given.sizes().vec(), 5);
-  const auto slope = [&](const at::Tensor& x, bool records) {
-    const EnteredRows rows = entered(x, entry);
-    const at::Tensor loss = (rows.q.square() * by_q).sum() + (rows.k * rows.q * by_k).sum();
-    return (torch::autograd::grad({loss}, {x}, {}, std::nullopt, records)[0] * along).sum();
-  };
-  const at::Tensor x = given.detach().requires_grad_();
-  const at::Tensor second = torch::autograd::grad({slope(x, true)}, {x})[0];
-  const at::Tensor direction = routing_noise(given.sizes().vec(), 6);
-  constexpr double kStep = 1e-5;
-  const auto at_step = [&](double step) {
-    return slope((given + step * direction).detach().requires_grad_(), false).item<double>();
-  };
-  const double difference = (at_step(kStep) - at_step(-kStep)) / (2 * kStep);
-  EXPECT_NEAR((second * direction).sum().item<double>(), difference, 1e-6 * (1 + std::abs(difference)));
-}
-
 }  // namespace
 }  // namespace fovea::ops::routing_entry_test

@@ -3,8 +3,6 @@
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-
 #include "fovea/kernels/layer/ssru.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/layer_tensors.h"

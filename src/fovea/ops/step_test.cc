@@ -14,6 +14,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/kernels/layer/dropout.h"
+#include "fovea/ops/attention.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
 
@@ -240,14 +241,18 @@ TEST(Step, SecondDerivativesAreRightOrRefused) {
   };
   const at::Tensor x = normal({6, 4}, 1).to(at::kFloat).requires_grad_();
   const at::Tensor weight = normal({5, 4}, 2).to(at::kFloat), width = normal({4}, 3).to(at::kFloat);
-  const at::Tensor index = words(6, 5, 4);
+  const at::Tensor index = words(6, 5, 4), heads = x.view({1, 1, 6, 4});
+  AttentionOptions normalised;
+  normalised.gain = width;
   const std::vector<std::function<at::Tensor()>> refused = {
       [&] { return linear(x, weight, std::nullopt, Activation::kRelu); },
       [&] { return layer_norm(x, width, width); },
       [&] { return std::get<0>(add_norm(x, x, width, width, {})); },
       [&] { return std::get<1>(add_norm(x, x, width, width, {.rate = 0.5})); },
       [&] { return embed(index, {}, x, std::nullopt, 2, {}); },
-      [&] { return cross_entropy(x, weight, std::nullopt, index, 0.1).loss; }};
+      [&] { return cross_entropy(x, weight, std::nullopt, index, 0.1).loss; },
+      [&] { return attention(heads, heads, heads, "topk(2)", {}); },
+      [&] { return attention(heads, heads, heads, "window(2)+relu+rmsnorm", normalised); }};
   for (const auto& make : refused) {
     try {
       penalty(make(), x);

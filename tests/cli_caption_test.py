@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 from array_file import npy
-from fovea_program import PROGRAM, Workplace, checked, run
+from fovea_program import PROGRAM, Refusals, Workplace, checked, run
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
 unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
@@ -150,15 +150,7 @@ class Use(unittest.TestCase):
         self.assertIn("left out 1 image without captions in --captions", log)
 
 
-class BadInput(unittest.TestCase):
-    def refuse(self, code, expected, *arguments, **options):
-        """One line, with the text and the exit code."""
-        result = run(*arguments, **options)
-        self.assertEqual(result.returncode, code, result.stderr)
-        errors = [line for line in result.stderr.splitlines() if "[20" not in line]
-        self.assertEqual(len(errors), 1, result.stderr)
-        self.assertIn(expected, errors[0])
-
+class BadInput(Refusals):
     def test_a_pattern_for_every_attention(self):
         said = checked(*training(F / "pattern", "--attention", "window(4)+topk(2)", "--after-batches", 1)).stderr
         self.assertIn("cross-attention uses 'topk(2)' for --attention 'window(4)+topk(2)'", said)

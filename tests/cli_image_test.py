@@ -14,7 +14,7 @@ import unittest
 import zlib
 
 from array_file import npy
-from fovea_program import PROGRAM, Workplace, checked, run
+from fovea_program import PROGRAM, Refusals, Workplace, checked, run
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
 unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
@@ -180,15 +180,7 @@ class Use(unittest.TestCase):
         self.assertIn("--complete", checked("generate", "--model", model(), "--help").stdout)
 
 
-class BadInput(unittest.TestCase):
-    def refuse(self, code, expected, *arguments, **options):
-        """One line, with the text and the exit code."""
-        result = run(*arguments, **options)
-        self.assertEqual(result.returncode, code, result.stderr)
-        errors = [line for line in result.stderr.splitlines() if "[20" not in line]
-        self.assertEqual(len(errors), 1, result.stderr)
-        self.assertIn(expected, errors[0])
-
+class BadInput(Refusals):
     def test_images(self):
         rows = [b"abcdef"]
         whole = png(2, 1, rows)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import unittest
 
-from fovea_program import PROGRAM, checked, run
+from fovea_program import PROGRAM, Refusals, checked, run
 from language_models import F, PLACE, TEST, TEXT, VALID, generate, made, of_bytes, of_pieces, score, training, write
 
 
@@ -225,15 +225,7 @@ class Use(unittest.TestCase):
         self.assertIn("For models of the tasks language, image.", checked("generate", "--help").stdout)
 
 
-class BadInput(unittest.TestCase):
-    def refuse(self, code, expected, *arguments, **options):
-        """One line, with the text and the exit code."""
-        result = run(*arguments, **options)
-        self.assertEqual(result.returncode, code, result.stderr)
-        errors = [line for line in result.stderr.splitlines() if "[20" not in line]
-        self.assertEqual(len(errors), 1, result.stderr)
-        self.assertIn(expected, errors[0])
-
+class BadInput(Refusals):
     def test_options_of_another_task(self):
         self.refuse(2, "--task: got 'langauge'; expected one of translation, language, image, tagging, caption; did you mean 'language'?",
                     "train", "--task", "langauge", "--model", F / "no")

@@ -58,6 +58,14 @@ class Refusals(unittest.TestCase):
             self.assertNotIn(trace, result.stderr)
         return result
 
+    def refuse(self, code, expected, *arguments, **options):
+        """One line beside the log, with the text, and the exit code."""
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        errors = [line for line in result.stderr.splitlines() if "[20" not in line]
+        self.assertEqual(len(errors), 1, result.stderr)
+        self.assertIn(expected, errors[0])
+
 
 class Workplace:
     """A folder with a generated corpus, a vocabulary and, on demand, a model trained for a few updates."""

@@ -19,10 +19,6 @@ namespace {
 
 using namespace testing;
 
-double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
-}
-
 DecoderConfig span_config(const std::string& attention, const std::string& cold = "none") {
   DecoderConfig config = tiny_decoder(attention);
   config.transformer_positions = "none";
@@ -53,18 +49,7 @@ TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
         config.span_competition = option == "layer" ? "layer" : "head";
         config.transformer_positions = "rotary";
         Model model = span_model(config, type);
-        for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
-          std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
-          auto state = model->start(3, model->pack(), kind);
-          const Packed batch = packed(rows);
-          const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-          EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), bound);
-          for (int64_t token = 0; token < 4; ++token) {
-            for (std::vector<int64_t>& row : rows) row.push_back(token);
-            const at::Tensor hidden = state->step(torch::full({3}, token, at::kLong));
-            EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
-          }
-        }
+        expect_steps_as_full_passes(model, type);
       }
     }
   }

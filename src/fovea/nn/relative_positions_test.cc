@@ -15,8 +15,6 @@ namespace {
 
 using namespace testing;
 
-double greatest_difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
-
 TEST(RelativePositions, SlopesOfAlibi) {
   EXPECT_EQ(alibi_slopes(1), std::vector<double>({0x1p-8}));
   EXPECT_EQ(alibi_slopes(4), std::vector<double>({0x1p-2, 0x1p-4, 0x1p-6, 0x1p-8}));
@@ -51,19 +49,7 @@ TEST(RelativePositions, StepByStepIsTheFullPass) {
       for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
         SCOPED_TRACE(positions + " " + attention + " " + at::toString(type));
         Model model = make(positioned(positions, attention), type);
-        for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
-          std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
-          auto state = model->start(3, model->pack(), kind);
-          const Packed batch = packed(rows);
-          // In double, and in float, where the fast kernels run: sums in another order.
-          const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-          EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), bound);
-          for (int64_t token = 0; token < 4; ++token) {
-            for (std::vector<int64_t>& row : rows) row.push_back(token);
-            const at::Tensor hidden = state->step(torch::full({3}, token, at::kLong));
-            EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
-          }
-        }
+        expect_steps_as_full_passes(model, type);
       }
     }
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <string>
@@ -112,6 +113,27 @@ inline Packed packed(const std::vector<std::vector<int64_t>>& sequences) {
     offsets.push_back(static_cast<int64_t>(tokens.size()));
   }
   return {torch::tensor(tokens, at::kLong), torch::tensor(offsets, at::kLong)};
+}
+
+inline double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+}
+
+// Expects that a cache that is filled and then stepped through has the states of the full pass. In float, where the
+// fast kernels run, sums have another order.
+inline void expect_steps_as_full_passes(Model& model, at::ScalarType type) {
+  const double bound = type == at::kDouble ? 1e-11 : 1e-4;
+  for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
+    std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
+    auto state = model->start(3, model->pack(), kind);
+    const Packed batch = packed(rows);
+    EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), bound);
+    for (int64_t token = 0; token < 4; ++token) {
+      for (std::vector<int64_t>& row : rows) row.push_back(token);
+      const at::Tensor hidden = state->step(torch::full({3}, token, at::kLong));
+      EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
+    }
+  }
 }
 
 }  // namespace fovea::nn::testing

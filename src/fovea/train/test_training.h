@@ -1,7 +1,12 @@
 #pragma once
+#include <gtest/gtest.h>
+
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -28,6 +33,63 @@ inline std::string bytes_of(const std::string& run, const std::string& name = "l
   std::string bytes;
   for (const std::string& file : names_in(checkpoint)) bytes += cat(file, "\n", read_file(checkpoint / file), "\n--\n");
   return bytes;
+}
+
+// Options of a short training on one thread, whose run is folder/run.
+inline void set_short_training(TrainConfig& train, const TestFolder& folder) {
+  train.model = folder / "run";
+  train.learn_rate = 0.01;
+  train.lr_warmup = 5;
+  train.cpu_threads = 1;
+  train.save_freq = train.disp_freq = 1000;
+}
+
+template <class Model>
+void set_narrow_layers(Model& model) {
+  model.dim_emb = 16;
+  model.transformer_heads = 2;
+  model.transformer_dim_ffn = 24;
+}
+
+// A name and a change of a test's run: a class that has members `train`, the options, and `folder`, and that a function
+// run() trains.
+template <class TestRun>
+struct Variant {
+  const char* name;
+  std::function<void(TestRun&)> change;
+};
+
+// Expects of each variant that a run which is stopped after each number of updates ends with the bytes of one that
+// never was. `check` gets those bytes.
+template <class TestRun>
+void expect_exact_resume(const std::vector<Variant<TestRun>>& variants, const std::vector<int64_t>& updates,
+                         const std::function<void(const std::string& bytes)>& check = {}) {
+  for (const Variant<TestRun>& variant : variants) {
+    SCOPED_TRACE(variant.name);
+    TestRun test;
+    variant.change(test);
+    test.train.after_batches = updates.back();
+    run(test);
+    const std::string expected = bytes_of(test.train.model);
+    if (check) check(expected);
+    test.train.model = test.folder / "stopped";
+    for (const int64_t stop : updates) {
+      test.train.after_batches = stop;
+      run(test);
+    }
+    EXPECT_EQ(bytes_of(test.train.model), expected);
+  }
+}
+
+// Expects that gradient checkpointing does not change a bit of the run.
+template <class TestRun>
+void expect_exact_checkpointing(TestRun& test) {
+  run(test);
+  const std::string expected = bytes_of(test.train.model);
+  test.train.model = test.folder / "checkpointed";
+  test.train.gradient_checkpointing = true;
+  run(test);
+  EXPECT_EQ(bytes_of(test.train.model), expected) << test.model.attention << " " << test.train.precision;
 }
 
 }  // namespace fovea::train

@@ -16,7 +16,7 @@ inline constexpr const char* kEncoderTask = "bert";
 struct TaggingConfig : EncoderConfig {
   int64_t clause_tag_column = 0;
   std::string label_dialect = "auto";  // a trained model's is one of metrics::kLabelDialectNames
-  std::string label_form = "auto";     // as metrics::print_label_form() has it; auto in models from before forms
+  std::string label_form = "auto";     // as metrics::print_label_form() has it; auto: labels that mark no chunks
 
   static constexpr auto fields() {
     using C = TaggingConfig;

@@ -11,7 +11,7 @@
 #include "fovea/data/png.h"
 #include "fovea/tasks/captions/task.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/train.h"
+#include "fovea/train/test_training.h"
 
 namespace fovea::captions {
 
@@ -52,21 +52,15 @@ struct TestRun {
     write_file(folder / "captions.txt", text);
     text::train_vocab(
         {.inputs = {folder / "captions.txt"}, .output = folder / "words.spm", .size = 100, .type = "word"});
-    train.model = folder / "run";
-    train.learn_rate = 0.01;
-    train.lr_warmup = 5;
-    train.cpu_threads = 1;
-    train.save_freq = train.disp_freq = 1000;
+    fovea::train::set_short_training(train, folder);
     data.features = {folder / "images"};
     data.captions = {folder / "captions.tsv"};
     data.vocabs = {folder / "words.spm"};
     data.mini_batch = 2;
     data.label_smoothing = 0;
     model.patch_size = 2;
-    model.dim_emb = 16;
+    fovea::train::set_narrow_layers(model);
     model.enc_depth = model.dec_depth = 1;
-    model.transformer_heads = 2;
-    model.transformer_dim_ffn = 24;
   }
   void with_validation() {
     data.valid_captions = data.captions;
@@ -76,19 +70,8 @@ struct TestRun {
   std::unique_ptr<CaptionTask> task() const { return std::make_unique<CaptionTask>(train, data, model, 1); }
 };
 
-inline void run(const TestRun& test) {
-  const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
-    return std::make_unique<CaptionTask>(config, test.data, test.model, batches_an_update);
-  };
-  train::run_training({.config = test.train, .load = load});
-}
+inline void run(const TestRun& test) { train::train_task<CaptionTask>(test.train, test.data, test.model); }
 
-// Every file of the run's last checkpoint, as one string.
-inline std::string bytes_of(const std::string& run) {
-  std::string bytes;
-  for (const std::string& file : names_in(std::filesystem::path(run) / "last"))
-    bytes += cat(file, "\n", read_file(std::filesystem::path(run) / "last" / file), "\n--\n");
-  return bytes;
-}
+using train::bytes_of;
 
 }  // namespace fovea::captions

@@ -16,12 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Variant {
-  const char* name;
-  std::function<void(TestRun&)> change;
-};
-
-std::vector<Variant> variants() {
+std::vector<train::Variant<TestRun>> variants() {
   return {{"plain", [](TestRun&) {}},
           {"one batch", [](TestRun& run) { run.data.mini_batch = 0; }},
           {"optimizer-delay, checkpointing",
@@ -39,22 +34,7 @@ std::vector<Variant> variants() {
 }
 
 // Stopped in the middle of an epoch and in a later one.
-TEST(CaptionTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
-  for (const Variant& variant : variants()) {
-    SCOPED_TRACE(variant.name);
-    TestRun test;
-    variant.change(test);
-    test.train.after_batches = 8;
-    run(test);
-    const std::string expected = bytes_of(test.train.model);
-    test.train.model = test.folder / "stopped";
-    for (const int64_t updates : {2, 5, 8}) {
-      test.train.after_batches = updates;
-      run(test);
-    }
-    EXPECT_EQ(bytes_of(test.train.model), expected);
-  }
-}
+TEST(CaptionTraining, ResumedIsBitForBitTheRunThatNeverStopped) { train::expect_exact_resume(variants(), {2, 5, 8}); }
 
 // With all captions of an image in one batch, which share its row of the encoder's output.
 TEST(CaptionTraining, GradientCheckpointingChangesNoBit) {
@@ -66,12 +46,7 @@ TEST(CaptionTraining, GradientCheckpointingChangesNoBit) {
       test.model.attention = attention;
       test.model.enc_depth = test.model.dec_depth = 2;
       test.model.transformer_dropout_attention = test.model.transformer_dropout_ffn = 0.2;
-      run(test);
-      const std::string expected = bytes_of(test.train.model);
-      test.train.model = test.folder / "checkpointed";
-      test.train.gradient_checkpointing = true;
-      run(test);
-      EXPECT_EQ(bytes_of(test.train.model), expected) << attention << " " << precision;
+      train::expect_exact_checkpointing(test);
     }
   }
 }

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
@@ -44,17 +43,11 @@ struct TestRun {
   ImageConfig model;
 
   TestRun() {
-    train.model = folder / "run";
-    train.learn_rate = 0.01;
-    train.lr_warmup = 5;
-    train.cpu_threads = 1;
-    train.save_freq = train.disp_freq = 1000;
+    fovea::train::set_short_training(train, folder);
     data.train_sets = {write_images(folder / "train", 10, {4, 5, 3}, 1)};
     data.mini_batch = 3;
-    model.dim_emb = 16;
+    fovea::train::set_narrow_layers(model);
     model.dec_depth = 2;
-    model.transformer_heads = 2;
-    model.transformer_dim_ffn = 24;
   }
   void with_validation() {
     data.valid_sets = {write_images(folder / "valid", 4, {4, 5, 3}, 2)};

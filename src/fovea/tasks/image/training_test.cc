@@ -11,12 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Variant {
-  const char* name;
-  std::function<void(TestRun&)> change;
-};
-
-std::vector<Variant> variants() {
+std::vector<train::Variant<TestRun>> variants() {
   return {{"plain", [](TestRun&) {}},
           {"crop, flip",
            [](TestRun& run) {
@@ -38,21 +33,9 @@ std::vector<Variant> variants() {
 
 // Stopped in the middle of the first epoch and again in that of a later one.
 TEST(ImageTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
-  for (const Variant& variant : variants()) {
-    SCOPED_TRACE(variant.name);
-    TestRun test;
-    variant.change(test);
-    test.train.after_batches = 10;
-    run(test);
-    const std::string expected = bytes_of(test.train.model);
-    EXPECT_THAT(expected, testing::Not(HasSubstr("epoch: 1\n"))) << "an epoch has more batches than this run";
-    test.train.model = test.folder / "stopped";
-    for (const int64_t updates : {2, 7, 10}) {
-      test.train.after_batches = updates;
-      run(test);
-    }
-    EXPECT_EQ(bytes_of(test.train.model), expected);
-  }
+  train::expect_exact_resume(variants(), {2, 7, 10}, [](const std::string& bytes) {
+    EXPECT_THAT(bytes, testing::Not(HasSubstr("epoch: 1\n"))) << "an epoch has more batches than this run";
+  });
 }
 
 TEST(ImageTraining, GradientCheckpointingChangesNoBit) {
@@ -60,12 +43,7 @@ TEST(ImageTraining, GradientCheckpointingChangesNoBit) {
     TestRun test;
     test.train.after_batches = 5;
     test.model.attention = attention;
-    run(test);
-    const std::string expected = bytes_of(test.train.model);
-    test.train.model = test.folder / "checkpointed";
-    test.train.gradient_checkpointing = true;
-    run(test);
-    EXPECT_EQ(bytes_of(test.train.model), expected) << attention;
+    train::expect_exact_checkpointing(test);
   }
 }
 

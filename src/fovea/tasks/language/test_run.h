@@ -36,19 +36,13 @@ struct TestRun {
   TestRun() {
     write_file(folder / "train", test_text(35, 1));
     write_file(folder / "valid", test_text(10, 2));
-    train.model = folder / "run";
-    train.learn_rate = 0.01;
-    train.lr_warmup = 5;
-    train.cpu_threads = 1;
-    train.save_freq = train.disp_freq = 1000;
+    fovea::train::set_short_training(train, folder);
     data.train_sets = {folder / "train"};
     data.vocabs = "bytes";
     data.mini_batch = 3;
     model.segment_length = 16;
-    model.dim_emb = 16;
+    fovea::train::set_narrow_layers(model);
     model.dec_depth = 2;
-    model.transformer_heads = 2;
-    model.transformer_dim_ffn = 24;
   }
   void with_pieces() {
     text::train_vocab({.inputs = {folder / "train"}, .output = folder / "v.spm", .size = 16});

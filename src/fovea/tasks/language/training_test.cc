@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <numeric>
 
 #include "fovea/base/test_message.h"
@@ -14,12 +13,7 @@ namespace fovea::language::training_test {
 namespace {
 namespace fs = std::filesystem;
 
-struct Variant {
-  const char* name;
-  std::function<void(TestRun&)> change;
-};
-
-std::vector<Variant> variants() {
+std::vector<train::Variant<TestRun>> variants() {
   return {{"bytes", [](TestRun&) {}},
           {"pieces", [](TestRun& run) { run.with_pieces(); }},
           {"shuffled", [](TestRun& run) { run.data.order = "shuffled"; }},
@@ -105,22 +99,10 @@ TEST(LanguageTraining, SameSeedSameFiles) {
 
 // Stopped in the middle of the first epoch and again in that of the second.
 TEST(LanguageTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
-  for (const Variant& variant : variants()) {
-    SCOPED_TRACE(variant.name);
-    TestRun test;
-    variant.change(test);
-    test.train.after_batches = 23;
-    run(test);
-    const std::string expected = bytes_of(test.train.model);
-    EXPECT_THAT(expected, testing::HasSubstr("epoch: ")) << "an epoch has more batches than this run";
-    EXPECT_THAT(expected, testing::Not(testing::HasSubstr("epoch: 1\n"))) << "an epoch has more batches than this run";
-    test.train.model = test.folder / "stopped";
-    for (const int64_t updates : {4, 17, 23}) {
-      test.train.after_batches = updates;
-      run(test);
-    }
-    EXPECT_EQ(bytes_of(test.train.model), expected);
-  }
+  train::expect_exact_resume(variants(), {4, 17, 23}, [](const std::string& bytes) {
+    EXPECT_THAT(bytes, testing::HasSubstr("epoch: ")) << "an epoch has more batches than this run";
+    EXPECT_THAT(bytes, testing::Not(testing::HasSubstr("epoch: 1\n"))) << "an epoch has more batches than this run";
+  });
 }
 
 TEST(LanguageTraining, GradientCheckpointingChangesNoBit) {
@@ -131,12 +113,7 @@ TEST(LanguageTraining, GradientCheckpointingChangesNoBit) {
       test.train.after_batches = 8;
       test.model.attention = attention;
       test.model.transformer_dropout_attention = test.model.transformer_dropout_ffn = 0.2;
-      run(test);
-      const std::string expected = bytes_of(test.train.model);
-      test.train.model = test.folder / "checkpointed";
-      test.train.gradient_checkpointing = true;
-      run(test);
-      EXPECT_EQ(bytes_of(test.train.model), expected) << precision << " " << attention;
+      train::expect_exact_checkpointing(test);
     }
   }
 }
@@ -239,7 +216,7 @@ TEST(LanguageTraining, AnEpochHasEachUnitOnce) {
 }
 
 TEST(LanguageTraining, AnEpochOfLongSegmentsHasAllUnits) {
-  for (const Variant& variant : variants()) {
+  for (const train::Variant<TestRun>& variant : variants()) {
     TestRun test;
     variant.change(test);
     const text::Units units = text::Units::load(test.data.vocabs);

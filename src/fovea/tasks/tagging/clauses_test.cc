@@ -166,17 +166,8 @@ TEST(TaggingClauses, TrainingScoreAndTagReadTheSameTags) {
 }
 
 TEST(TaggingClauses, ResumedIsBitForBitTheRunThatNeverStopped) {
-  ClauseRun test;
-  test.train.after_batches = 8;
-  test.train.gradient_checkpointing = true;
-  run(test);
-  const std::string expected = bytes_of(test.train.model);
-  test.train.model = test.folder / "stopped";
-  for (const int64_t updates : {3, 8}) {
-    test.train.after_batches = updates;
-    run(test);
-  }
-  EXPECT_EQ(bytes_of(test.train.model), expected);
+  train::expect_exact_resume<ClauseRun>(
+      {{"checkpointing", [](ClauseRun& run) { run.train.gradient_checkpointing = true; }}}, {3, 8});
 }
 
 TEST(TaggingClauses, NewMixturesStartWhereLittleChanges) {

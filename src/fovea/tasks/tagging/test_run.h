@@ -9,7 +9,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/tasks/tagging/task.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/train.h"
+#include "fovea/train/test_training.h"
 
 namespace fovea::tagging {
 
@@ -45,19 +45,13 @@ struct TestRun {
     write_file(folder / "valid", test_columns(10, 2));
     write_file(folder / "words", "ama bebi coco dada efe to\nAmax Bebix Cocoy Daday Zed City\n");
     text::train_vocab({.inputs = {folder / "words"}, .output = folder / "v.spm", .type = "word"});
-    train.model = folder / "run";
-    train.learn_rate = 0.01;
-    train.lr_warmup = 5;
+    fovea::train::set_short_training(train, folder);
     train.lr_decay = "none";
-    train.cpu_threads = 1;
-    train.save_freq = train.disp_freq = 1000;
     data.train_sets = {folder / "train"};
     data.vocabs = folder / "v.spm";
     data.mini_batch = 4;
-    model.dim_emb = 16;
+    fovea::train::set_narrow_layers(model);
     model.enc_depth = 2;
-    model.transformer_heads = 2;
-    model.transformer_dim_ffn = 24;
   }
   void with_validation() {
     data.valid_sets = {folder / "valid"};
@@ -69,23 +63,8 @@ struct TestRun {
 };
 
 // Trains; returns the cost of the last update in nats per word.
-inline double run(const TestRun& test) {
-  double cost = 0;
-  const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
-    return std::make_unique<TaggingTask>(config, test.data, test.model, batches_an_update);
-  };
-  train::run_training({.config = test.train, .load = load, .on_update = [&](const train::UpdateReport& report) {
-                         cost = report.cost;
-                       }});
-  return cost;
-}
+inline double run(const TestRun& test) { return train::train_task<TaggingTask>(test.train, test.data, test.model); }
 
-// Every file of the run's last checkpoint, as one string.
-inline std::string bytes_of(const std::string& run) {
-  std::string bytes;
-  for (const std::string& file : names_in(std::filesystem::path(run) / "last"))
-    bytes += cat(file, "\n", read_file(std::filesystem::path(run) / "last" / file), "\n--\n");
-  return bytes;
-}
+using train::bytes_of;
 
 }  // namespace fovea::tagging

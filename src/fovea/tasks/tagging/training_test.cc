@@ -2,12 +2,9 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
-#include <functional>
-
 #include "fovea/base/test_message.h"
 #include "fovea/models/tagging/loaded_tagger.h"
-#include "fovea/nn/checkpoint_files.h"
-#include "fovea/nn/checkpoint_module.h"
+#include "fovea/nn/checkpoint.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"
@@ -18,12 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Variant {
-  const char* name;
-  std::function<void(TestRun&)> change;
-};
-
-std::vector<Variant> variants() {
+std::vector<train::Variant<TestRun>> variants() {
   return {{"plain", [](TestRun&) {}},
           {"validation", [](TestRun& run) { run.with_validation(); }},
           {"bfloat16, delay",
@@ -42,49 +34,7 @@ std::vector<Variant> variants() {
            }}};
 }
 
-TEST(TaggingTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
-  for (const Variant& variant : variants()) {
-    SCOPED_TRACE(variant.name);
-    TestRun test;
-    variant.change(test);
-    test.train.after_batches = 10;
-    run(test);
-    const std::string expected = bytes_of(test.train.model);
-    test.train.model = test.folder / "stopped";
-    for (const int64_t updates : {2, 9, 10}) {
-      test.train.after_batches = updates;
-      run(test);
-    }
-    EXPECT_EQ(bytes_of(test.train.model), expected);
-  }
-}
-
-// Checkpoints from before label forms have none, and were read in fewer dialects: these names as IOB1.
-TEST(TaggingTraining, ARunFromBeforeFormsGoesOn) {
-  TestRun test;
-  test.train.after_batches = 2;
-  run(test);
-  nn::Checkpoint checkpoint = nn::load_checkpoint(test.train.model, nn::Load::kAll);
-  std::string& config = checkpoint.identity.config;
-  const std::string dialect = "label-dialect: \"io\"\n";
-  ASSERT_THAT(config, HasSubstr(dialect));
-  config.replace(config.find(dialect), dialect.size(), "label-dialect: \"iob1\"\n");
-  const size_t form = config.find("label-form: ");
-  ASSERT_NE(form, std::string::npos);
-  config.erase(form, config.find('\n', form) + 1 - form);
-  test.train.model = test.folder / "old";
-  const std::filesystem::path folder = nn::checkpoint_path(test.train.model, 2);
-  std::filesystem::create_directories(folder.parent_path());
-  nn::save_checkpoint(folder, checkpoint);
-  nn::link_checkpoint(test.train.model, nn::kLastLink, folder);
-  TrainedModelOptions options;
-  options.model = test.train.model;
-  EXPECT_EQ(load_tagger(options).dialect, metrics::LabelDialect::kIob1);
-  test.train.after_batches = 3;
-  run(test);
-  EXPECT_THAT(nn::load_checkpoint(test.train.model, nn::Load::kAll).identity.config,
-              testing::AllOf(HasSubstr("label-dialect: \"iob1\""), HasSubstr("label-form: \"auto\"")));
-}
+TEST(TaggingTraining, ResumedIsBitForBitTheRunThatNeverStopped) { train::expect_exact_resume(variants(), {2, 9, 10}); }
 
 TEST(TaggingTraining, LearnsTheNames) {
   TestRun test;

@@ -3,7 +3,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,7 @@ namespace fovea::translation::training_resume_test {
 namespace {
 namespace fs = std::filesystem;
 
-using Change = std::function<void(TestTask&)>;
-struct Variant {
-  const char* name;
-  Change change;
-};
+using Variant = train::Variant<TestTask>;
 
 const std::vector<Variant> kVariants = {
     {"plain", [](TestTask&) {}},

@@ -1,7 +1,6 @@
 #include "fovea/text/language_check.h"
 
 #include <unicode/uchar.h>
-#include <unicode/utf8.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,6 +9,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_dictionary.h"
+#include "fovea/text/code_points.h"
 #include "fovea/text/function_words.h"
 
 namespace fovea::text {
@@ -48,15 +48,11 @@ LanguageCheck::LanguageCheck() {
 }
 
 void LanguageCheck::count_letters(std::string_view word) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(word.data());
-  const size_t size = word.size();
-  for (size_t i = 0; i < size;) {
-    UChar32 c = 0;
-    U8_NEXT_OR_FFFD(bytes, i, size, c);
-    if (u_isalpha(c) == 0) continue;
+  each_character(word, [&](UChar32 c) {
+    if (u_isalpha(c) == 0) return;
     ++letters_;
     foreign_letters_ += c >= 0x80 ? 1 : 0;
-  }
+  });
 }
 
 void LanguageCheck::add(std::span<const std::string> words) {

@@ -6,7 +6,6 @@
 #include <unicode/ucnv_cb.h>
 #include <unicode/unistr.h>
 #include <unicode/uscript.h>
-#include <unicode/utf8.h>
 
 #include <algorithm>
 #include <array>
@@ -15,32 +14,10 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/code_points.h"
 
 namespace fovea::text {
 namespace {
-
-template <class Visit>
-void each_character(std::string_view text, const Visit& visit) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const size_t size = text.size();
-  for (size_t i = 0; i < size;) {
-    UChar32 c = 0;
-    U8_NEXT_OR_FFFD(bytes, i, size, c);
-    visit(c);
-  }
-}
-
-void append(std::string& out, UChar32 c) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-    return;
-  }
-  icu::UnicodeString(c).toUTF8String(out);
-}
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
 
 bool is_blank(UChar32 c) { return c <= ' ' || (c >= 0x7f && c <= 0xa0) || (c > 0xa0 && u_isUWhiteSpace(c) != 0); }
 
@@ -108,12 +85,12 @@ std::string normalise(std::string_view text) {
   std::string visible, out;
   visible.reserve(text.size());
   each_character(text, [&visible](UChar32 c) {
-    if (!is_invisible(c)) append(visible, c);
+    if (!is_invisible(c)) append_character(visible, c);
   });
   out.reserve(visible.size());
   each_character(nfc(visible), [&out](UChar32 c) {
     if (!is_blank(c)) {
-      append(out, c);
+      append_character(out, c);
     } else if (!out.empty() && out.back() != ' ') {
       out.push_back(' ');
     }
@@ -138,7 +115,7 @@ std::string folded(std::string_view text) {
   std::string out;
   each_character(cases, [&out](UChar32 c) {
     if (u_isalnum(c) != 0 || (U_MASK(u_charType(c)) & U_GC_M_MASK) != 0) {
-      append(out, c);
+      append_character(out, c);
     } else if (!out.empty() && out.back() != ' ') {
       out.push_back(' ');
     }
@@ -230,7 +207,7 @@ std::string decode_entities(std::string_view text) {
       std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
     }
     if (code > 0 && code <= 0x10ffff && !U_IS_SURROGATE(code)) {
-      append(out, static_cast<UChar32>(code));
+      append_character(out, static_cast<UChar32>(code));
     } else if (known == kEntities.end()) {
       out.push_back(text[i++]);  // an entity may begin behind it, as in "AT&T &quot;"
       continue;

@@ -3,7 +3,6 @@
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
-#include <unicode/utf8.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/code_points.h"
 
 namespace fovea::text {
 namespace {
@@ -50,45 +50,27 @@ bool is_ideograph(UChar32 c) {
   return std::ranges::any_of(kIdeographs, [c](const CharacterRange& r) { return r.first <= c && c <= r.last; });
 }
 
-void append_utf8(std::string& out, UChar32 c) { icu::UnicodeString(c).toUTF8String(out); }
-
-// Calls visit(character) for each; bytes that are not UTF-8 come as U+FFFD.
-template <class Visit>
-void each_code_point(std::string_view text, const Visit& visit) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const size_t size = text.size();
-  for (size_t i = 0; i < size;) {
-    UChar32 c = 0;
-    U8_NEXT_OR_FFFD(bytes, i, size, c);
-    visit(c);
-  }
-}
-
 int64_t count_code_points(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
-bool is_all_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 // Each character by itself, as in transformers: a capital sigma at the end of a word is a sigma like any other.
 std::string lower_case(const std::string& word) {
-  if (is_all_ascii(word)) return lower(word);
+  if (is_ascii(word)) return lower(word);
   constexpr UChar32 kDottedCapitalI = 0x130;  // the only character whose lower case is two
   std::string out;
-  each_code_point(word, [&](UChar32 c) {
+  each_character(word, [&](UChar32 c) {
     if (c == kDottedCapitalI) {
       out += "i\u0307";
     } else {
-      append_utf8(out, u_tolower(c));
+      append_character(out, u_tolower(c));
     }
   });
   return out;
 }
 
 std::string without_accents(const std::string& word) {
-  if (is_all_ascii(word)) return word;
+  if (is_ascii(word)) return word;
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* normalizer = icu::Normalizer2::getNFDInstance(status);
   const icu::UnicodeString parts = normalizer->normalize(icu::UnicodeString::fromUTF8(word), status);
@@ -96,7 +78,7 @@ std::string without_accents(const std::string& word) {
   std::string out;
   for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
     const UChar32 c = parts.char32At(i);
-    if (u_charType(c) != U_NON_SPACING_MARK) append_utf8(out, c);
+    if (u_charType(c) != U_NON_SPACING_MARK) append_character(out, c);
   }
   return out;
 }
@@ -104,16 +86,16 @@ std::string without_accents(const std::string& word) {
 // White space is a blank, blanks stand around ideographs, and control characters are left out, as the options have it.
 std::string cleaned(std::string_view text, const WordPieceOptions& options) {
   std::string out;
-  each_code_point(text, [&](UChar32 c) {
+  each_character(text, [&](UChar32 c) {
     if (c == 0xfffd || (options.drop_controls && (c == 0 || is_wordpiece_control(c)))) return;
     if (is_wordpiece_space(c)) {
       out.push_back(' ');
     } else if (options.split_chinese && is_ideograph(c)) {
       out.push_back(' ');
-      append_utf8(out, c);
+      append_character(out, c);
       out.push_back(' ');
     } else {
-      append_utf8(out, c);
+      append_character(out, c);
     }
   });
   return out;
@@ -127,10 +109,10 @@ std::string normal_form(const std::string& word, const WordPieceOptions& options
 // Each punctuation character a word of its own.
 void split_punctuation(const std::string& word, std::vector<std::string>& words) {
   bool begins = true;
-  each_code_point(word, [&](UChar32 c) {
+  each_character(word, [&](UChar32 c) {
     const bool is_mark = is_wordpiece_punctuation(c);
     if (begins || is_mark) words.emplace_back();
-    append_utf8(words.back(), c);
+    append_character(words.back(), c);
     begins = is_mark;
   });
 }
@@ -146,7 +128,7 @@ std::vector<std::string> basic_words(std::string_view text, const WordPieceOptio
 
 bool is_punctuation(std::string_view character) {
   bool is_mark = false;
-  each_code_point(character, [&](UChar32 c) { is_mark = is_wordpiece_punctuation(c); });
+  each_character(character, [&](UChar32 c) { is_mark = is_wordpiece_punctuation(c); });
   return is_mark;
 }
 
@@ -266,7 +248,7 @@ bool is_cased_vocabulary(std::string_view contents) {
   for (const std::string& piece : split(contents, '\n')) {
     if (piece.starts_with('[')) continue;
     bool has_capital = false;
-    each_code_point(piece, [&](UChar32 c) { has_capital = has_capital || u_isupper(c) != 0; });
+    each_character(piece, [&](UChar32 c) { has_capital = has_capital || u_isupper(c) != 0; });
     if (has_capital) return true;
   }
   return false;

@@ -5,7 +5,6 @@
 
 #include "fovea/analysis/svg.h"
 #include "fovea/base/strings.h"
-#include "fovea/text/unicode.h"
 
 namespace fovea::analysis {
 namespace {

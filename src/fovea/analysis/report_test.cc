@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "fovea/base/rng.h"

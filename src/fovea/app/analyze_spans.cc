@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 #include <vector>
 
-#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/models/translation/names.h"

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "fovea/base/aside.h"
-#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"

@@ -1,7 +1,6 @@
 #include "fovea/base/shared_work.h"
 
 #include <optional>
-#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"

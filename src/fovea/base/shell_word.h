@@ -3,8 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/base/strings.h"
-
 namespace fovea {
 
 // The text as one word of a command for a shell, quoted only if it must be: run, 'my run', 'it'\''s'.

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/npy.h"

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"

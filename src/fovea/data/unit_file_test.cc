@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"

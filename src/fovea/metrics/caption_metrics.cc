@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <numeric>
-#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"

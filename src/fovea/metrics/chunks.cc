@@ -1,6 +1,5 @@
 #include "fovea/metrics/chunks.h"
 
-#include <algorithm>
 #include <array>
 
 namespace fovea::metrics {

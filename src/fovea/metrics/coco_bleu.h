@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <string>
-#include <string_view>
 
 #include "fovea/metrics/bleu.h"
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "fovea/metrics/chunks.h"
 

@@ -5,8 +5,6 @@
 #include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
-#include <algorithm>
-
 namespace fovea::metrics {
 
 std::u32string decode_utf8(std::string_view text) {

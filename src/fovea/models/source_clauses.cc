@@ -4,7 +4,6 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "fovea/base/error.h"

@@ -1,7 +1,6 @@
 #include "fovea/nn/checkpoint.h"
 
 #include <string_view>
-#include <utility>
 
 #include "fovea/base/aside.h"
 #include "fovea/base/error.h"

@@ -8,7 +8,6 @@
 #include <functional>
 #include <thread>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"

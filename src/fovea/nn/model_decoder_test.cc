@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fovea/base/rng.h"

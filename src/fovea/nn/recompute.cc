@@ -3,8 +3,6 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <memory>
-
 #include "fovea/nn/attention_observer.h"
 #include "fovea/ops/layer_tensors.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <torch/nn/module.h>
 
-#include <string>
 #include <vector>
 
 #include "fovea/nn/init.h"

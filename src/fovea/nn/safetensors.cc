@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "fovea/base/error.h"
-#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/safetensors_header.h"
 

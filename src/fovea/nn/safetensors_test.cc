@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <functional>
-
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/index_tensor.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "fovea/base/strings.h"
 #include "fovea/serve/form.h"

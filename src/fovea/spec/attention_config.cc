@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "fovea/spec/adaptive_span.h"
-
 namespace fovea {
 
 LayerSpec within_reach(LayerSpec spec, int64_t keys) {

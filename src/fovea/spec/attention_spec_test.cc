@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/spec/attention_parameters.h"

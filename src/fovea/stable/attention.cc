@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "fovea/kernels/call/layout.h"
 #include "fovea/stable/copies.h"

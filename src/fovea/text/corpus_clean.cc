@@ -1,7 +1,6 @@
 #include "fovea/text/corpus_clean.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <functional>

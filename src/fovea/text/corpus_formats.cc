@@ -1,7 +1,6 @@
 #include "fovea/text/corpus_formats.h"
 
 #include <algorithm>
-#include <array>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"

@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "fovea/base/error.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"

@@ -1,6 +1,5 @@
 #include "fovea/text/tokenizer_json.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "fovea/base/error.h"

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <chrono>
 
 #include "fovea/base/error.h"

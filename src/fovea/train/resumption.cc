@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/fields.h"

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint_files.h"

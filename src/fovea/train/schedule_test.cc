@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fovea/base/test_message.h"
-
 namespace fovea::train::schedule_test {
 namespace {
 

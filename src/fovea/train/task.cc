@@ -1,7 +1,5 @@
 #include "fovea/train/task.h"
 
-#include <optional>
-
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 

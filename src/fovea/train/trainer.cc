@@ -7,7 +7,6 @@
 #include <csignal>
 #include <exception>
 #include <numeric>
-#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"

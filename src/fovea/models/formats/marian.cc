@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "fovea/base/error.h"

@@ -1,7 +1,6 @@
 #include "fovea/models/formats/tensor_folder.h"
 
 #include <set>
-#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"

@@ -1,7 +1,5 @@
 #include "fovea/models/formats/tensor_index.h"
 
-#include <filesystem>
-
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/json_values.h"

@@ -1,7 +1,6 @@
 #include "fovea/models/tagging/config.h"
 
 #include "fovea/base/choices.h"
-#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::tagging {

@@ -1,9 +1,5 @@
 #include "fovea/tasks/bert/convert.h"
 
-#include <filesystem>
-
-#include "fovea/base/aside.h"
-#include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_module.h"

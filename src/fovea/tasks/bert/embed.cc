@@ -1,10 +1,6 @@
 #include "fovea/tasks/bert/embed.h"
 
-#include <algorithm>
-
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
-#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/safetensors.h"
 #include "fovea/tasks/bert/encode_lines.h"

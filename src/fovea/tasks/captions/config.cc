@@ -1,7 +1,5 @@
 #include "fovea/tasks/captions/config.h"
 
-#include <algorithm>
-
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 

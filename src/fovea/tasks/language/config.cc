@@ -1,10 +1,8 @@
 #include "fovea/tasks/language/config.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
-#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/adaptive_span.h"
 

@@ -1,9 +1,7 @@
 #include "fovea/tasks/language/hugging_face_config.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"

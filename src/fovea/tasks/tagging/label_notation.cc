@@ -1,6 +1,5 @@
 #include "fovea/tasks/tagging/label_notation.h"
 
-#include <algorithm>
 #include <optional>
 #include <ranges>
 #include <set>

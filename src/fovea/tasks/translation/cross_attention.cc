@@ -4,7 +4,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "fovea/base/error.h"

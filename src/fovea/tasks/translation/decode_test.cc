@@ -2,7 +2,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "fovea/base/rng.h"

@@ -8,7 +8,6 @@
 
 #include "fovea/analysis/report.h"
 #include "fovea/base/empty_line.h"
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"

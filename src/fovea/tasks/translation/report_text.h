@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <vector>
 
 #include "fovea/tasks/translation/pair_reader.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "fovea/base/documents.h"
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/shared_work.h"

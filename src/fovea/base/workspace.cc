@@ -1,20 +1,17 @@
 #include "fovea/base/workspace.h"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <vector>
 
+#include "fovea/base/huge_pages.h"
+
 namespace fovea {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSlack = size_t{1} << 16;  // bytes, or half as much as was asked for
 constexpr size_t kMostKept = size_t{128} << 20;
 constexpr size_t kLargestKept = kMostKept / 4;  // one block would push out all others
@@ -39,9 +36,7 @@ Header* allocate(size_t bytes) {
   if (huge && total % kHugePage >= kHugePage / 2) total = (total / kHugePage + 1) * kHugePage;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kLine, total) != 0) throw std::bad_alloc();
-#if defined(__linux__)
-  if (huge) madvise(block, total, MADV_HUGEPAGE);  // advice: nothing is lost when it is not taken
-#endif
+  if (huge) advise_huge_pages(block, total);
   return new (block) Header{total - kLine};
 }
 

@@ -8,19 +8,29 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/base/huge_pages.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/attention.h"
 
 namespace fovea::nn {
 
+namespace {
+
+at::Tensor heads_first(const CacheRows::Shape& shape, int64_t tokens) {
+  at::TensorOptions options = shape.options;
+  if (shape.type != CacheType::kModel)
+    options = options.dtype(shape.type == CacheType::kInt8 ? at::kChar : at::kBFloat16);
+  const at::Tensor data = at::empty({2, shape.heads, tokens, shape.head_dim}, options);
+  if (data.device().is_cpu()) advise_huge_pages(data.data_ptr(), data.nbytes());
+  return data.permute({2, 0, 1, 3});
+}
+
+}  // namespace
+
 CacheRows::CacheRows(const Shape& shape, int64_t tokens) : is_narrow_(shape.type != CacheType::kModel) {
-  if (!is_narrow_) {
-    data_ = at::empty({tokens, 2, shape.heads, shape.head_dim}, shape.options);
-    return;
-  }
-  // A head's rows lie one after the other: a step reads them all.
-  const at::ScalarType type = shape.type == CacheType::kInt8 ? at::kChar : at::kBFloat16;
-  data_ = at::empty({2, shape.heads, tokens, shape.head_dim}, shape.options.dtype(type)).permute({2, 0, 1, 3});
+  data_ = is_narrow_ || shape.layout == CacheLayout::kHeadsFirst
+              ? heads_first(shape, tokens)
+              : at::empty({tokens, 2, shape.heads, shape.head_dim}, shape.options);
   if (shape.type == CacheType::kInt8)
     steps_ = at::empty({2, shape.heads, tokens}, shape.options.dtype(at::kFloat)).permute({2, 0, 1});
 }

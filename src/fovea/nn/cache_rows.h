@@ -14,6 +14,10 @@ namespace fovea::nn {
 enum class CacheType : uint8_t { kModel, kBFloat16, kInt8 };
 inline constexpr std::string_view kCacheTypes = "model|bfloat16|int8";  // in the order of the enumeration
 
+// What lies side by side in a buffer: the heads of a token, or the tokens of a head. A step over a long sequence reads
+// all tokens of a head, and takes half the time where they follow one another.
+enum class CacheLayout : uint8_t { kTokensFirst, kHeadsFirst };
+
 // A range of tokens and its place in a new buffer.
 struct TokenMove {
   int64_t from, to, count;
@@ -26,6 +30,7 @@ class CacheRows {
     int64_t heads, head_dim;
     at::TensorOptions options;  // of the model
     CacheType type;
+    CacheLayout layout = CacheLayout::kTokensFirst;  // of the model's type; narrower ones have their heads first
   };
   CacheRows() = default;
   CacheRows(const Shape& shape, int64_t tokens);

@@ -83,6 +83,28 @@ TEST(DecoderOnly, StepByStepIsTheFullPass) {
   }
 }
 
+// Rows that pass the lengths from which on a cache lays its heads apart (512) and a step reads parts of the keys
+// (2,048).
+TEST(DecoderOnly, LongRowsStepAsTheFullPass) {
+  for (const char* attention : {"full", "topk(3)", "window(700)", "sparsemax"}) {
+    SCOPED_TRACE(attention);
+    Model model = make(tiny_decoder(attention), at::kFloat);
+    Rng rng(6);
+    Sequences rows(3);
+    for (const auto& [row, length] : {std::pair{0, 508}, {1, 3}, {2, 2044}}) {
+      for (int64_t i = 0; i < length; ++i)
+        rows[static_cast<size_t>(row)].push_back(static_cast<int64_t>(rng.below(17)));
+    }
+    auto state = model->start(3, model->pack(), Rows::kApart);
+    const Packed batch = packed(rows);
+    state->prefill(batch.tokens, batch.offsets);
+    for (int step = 0; step < 6; ++step) expect_step(model, *state, rows, rng, at::kFloat);
+    state->reorder(std::vector<int64_t>{2, 0, 0});
+    rows = {rows[2], rows[0], rows[0]};
+    expect_step(model, *state, rows, rng, at::kFloat);
+  }
+}
+
 // Rows without a prompt; rows that grow by several tokens at once after others.
 TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
   Model model = make(tiny_decoder("1*random(2);2*window(3)+topk(2)"));

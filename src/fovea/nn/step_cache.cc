@@ -15,6 +15,7 @@ namespace fovea::nn {
 namespace {
 
 constexpr int64_t kFirstTokens = 16;      // of a row
+constexpr int64_t kLongCapacity = 1024;   // tokens of a row, from which on its heads lie apart
 constexpr int64_t kScreenedLength = 512;  // of a row, from which on the copies of keys save more than they cost
 
 // The room of a row: a power of two above its length, so that the step after a prompt finds room.
@@ -121,7 +122,9 @@ void StepCache::keep_tokens(const std::vector<int64_t>& live, int64_t room) {
 }
 
 CacheRows StepCache::new_buffer(size_t layer, int64_t tokens) const {
-  return {{shape_.heads, shape_.head_dim, options_, types_[layer]}, tokens};
+  const bool is_long = kind_ == Rows::kApart && capacity_ >= kLongCapacity && options_.device().is_cpu();
+  const CacheLayout layout = is_long ? CacheLayout::kHeadsFirst : CacheLayout::kTokensFirst;
+  return {{shape_.heads, shape_.head_dim, options_, types_[layer], layout}, tokens};
 }
 
 void StepCache::move_to_new_buffers(int64_t tokens, std::span<const TokenMove> moves) {

@@ -141,6 +141,22 @@ TEST(StepCache, RoomFollowsTheRowsThatAreThere) {
   }
 }
 
+// From 1,024 tokens of room on, the tokens of a head lie side by side.
+TEST(StepCache, LongRowsKeepTheirTokens) {
+  Checked cache(StepCache::Rows::kApart, 2);
+  cache.append({505, 3});
+  for (int step = 0; step < 9; ++step) cache.append({1, 1});
+  cache.check();
+  cache.inherit({0, 1, 0});
+  cache.append({1, 7, 2});
+  cache.add_rows(2);
+  cache.append({1, 1, 1, 600, 1});
+  cache.check();
+  cache.inherit({4, 1});
+  cache.append({1, 1});
+  cache.check();
+}
+
 TEST(StepCache, OneLongRowThatLeavesGivesItsRoomBack) {
   Checked cache(StepCache::Rows::kApart, 2);
   cache.append({5000, 3});

@@ -18,10 +18,10 @@ void pack_narrow_rows(const NarrowPack& pack, Executor& executor) {
   executor.run(pack.num_heads, [&](int64_t h, int) { head(h); });
 }
 
-void attend_narrow_rows(const NarrowStep& step, Executor& executor) {
+std::vector<int64_t> attend_narrow_rows(const NarrowStep& step, Executor& executor) {
   const int64_t each = narrow_result_floats(step.head_dim), key_heads = step.num_heads / step.share;
   std::vector<NarrowPart> parts;
-  std::vector<int64_t> first_parts = {0};  // of each row
+  std::vector<int64_t> first_parts = {0}, not_finite;  // first_parts: of each row
   for (int64_t row = 0; row < step.count; ++row) {
     for (int64_t begin = 0; begin < step.lengths[row]; begin += kNarrowPartKeys) {
       parts.push_back({.row = row, .begin = begin, .count = std::min(kNarrowPartKeys, step.lengths[row] - begin)});
@@ -42,11 +42,16 @@ void attend_narrow_rows(const NarrowStep& step, Executor& executor) {
     const auto join = [&](int64_t row) {
       const int64_t first = first_parts[static_cast<size_t>(row)];
       const int64_t count = first_parts[static_cast<size_t>(row) + 1] - first;
+      bool is_finite = true;
       for (int64_t head = 0; head < step.num_heads; ++head)
-        Level::join(step, row, head, results.get() + first * stride + head * each, count, stride);
+        is_finite &= Level::join(step, row, head, results.get() + first * stride + head * each, count, stride);
+      return is_finite;
     };
-    for (int64_t row = 0; row < step.count; ++row) join(row);
+    for (int64_t row = 0; row < step.count; ++row) {
+      if (!join(row)) not_finite.push_back(row);
+    }
   });
+  return not_finite;
 }
 
 }  // namespace fovea::kernels

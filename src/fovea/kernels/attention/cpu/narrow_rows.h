@@ -1,11 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// Keys and values of a cache in fewer bits than the queries, and steps of decoding that read them as they lie: one
-// query of each sequence, which sees all its keys, by softmax. A row x of a head is kept as bfloat16, or as
+// Steps of decoding that read the keys and values of a cache as they lie: one query of each sequence, which sees all
+// its keys, by softmax. A row x of a head is kept as it is, as bfloat16, or as
 //     x = step u,   u whole numbers from -127 to 127,   step = greatest |x| / 127;
 // a row with a number that is not finite has a step that is none, and so has what reads it.
 namespace fovea::kernels {
@@ -15,7 +16,7 @@ constexpr int64_t kMaxNarrowHeadDim = 256;
 // nothing, so that neither do the sums.
 constexpr int64_t kNarrowPartKeys = 512;
 
-enum class NarrowType : uint8_t { kBFloat16, kInt8 };
+enum class NarrowType : uint8_t { kFloat32, kBFloat16, kInt8 };
 
 // [tokens, H, D] numbers; steps of int8 [tokens, H].
 template <class Data, class Step>
@@ -26,7 +27,8 @@ struct NarrowArray {
 };
 using NarrowRows = NarrowArray<const void, const float>;
 
-// Rows [count, H, D] to round to tokens[0], tokens[1], ... of `to`, or to first, first + 1, ... if tokens is null.
+// Rows [count, H, D] to round to bfloat16 or int8, to tokens[0], tokens[1], ... of `to`, or to first, first + 1, ... if
+// tokens is null.
 struct NarrowPack {
   Rows<const void> rows;
   DType dtype = DType::kFloat32;  // or kBFloat16
@@ -37,18 +39,21 @@ struct NarrowPack {
 };
 void pack_narrow_rows(const NarrowPack& pack, Executor& executor);
 
-// Query b is row b of q; its keys are the tokens begins[b] ... begins[b] + lengths[b] - 1, at least one.
+// Query b is row queries[b] of q, or row b if `queries` is null; its keys are the tokens begins[b] ... begins[b] +
+// lengths[b] - 1, at least one, or where `places` is given places[begins[b]] ... places[begins[b] + lengths[b] - 1].
 struct NarrowStep {
   Rows<const void> q;
   Rows<void> out;
   DType dtype = DType::kFloat32;  // of q and out; or kBFloat16
   NarrowRows keys, values;
-  const int64_t *begins = nullptr, *lengths = nullptr;  // [count]
+  const int64_t *begins = nullptr, *lengths = nullptr, *queries = nullptr;  // [count]
+  const int64_t* places = nullptr;
   int64_t count = 0, num_heads = 0, head_dim = 0;
   int64_t share = 1;  // query heads that read the same head of keys and values
   float scale = 1;
 };
-void attend_narrow_rows(const NarrowStep& step, Executor& executor);
+// Returns the b whose results hold a number that is not finite. There, a value may count whose weight is zero.
+std::vector<int64_t> attend_narrow_rows(const NarrowStep& step, Executor& executor);
 
 // A part of a sequence's keys for the query heads of one head of keys.
 struct NarrowPart {
@@ -63,8 +68,9 @@ template <Isa kIsa>
 struct NarrowRowsKernel {
   static void pack(const NarrowPack& pack, int64_t head);
   static void attend(const NarrowStep& step, const NarrowPart& part);
-  // Joins the parts of a row's head, whose results lie `stride` floats apart, in their order.
-  static void join(const NarrowStep& step, int64_t row, int64_t head, const float* results, int64_t parts,
+  // Joins the parts of a row's head, whose results lie `stride` floats apart, in their order. Returns whether the
+  // result is finite.
+  static bool join(const NarrowStep& step, int64_t row, int64_t head, const float* results, int64_t parts,
                    int64_t stride);
 };
 

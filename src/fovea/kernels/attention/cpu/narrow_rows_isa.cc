@@ -12,8 +12,6 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kAhead = 16;  // tokens that are asked for before their turn
-
 constexpr int64_t whole_vectors(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 inline F load_bytes(const int8_t* p) {
@@ -27,6 +25,7 @@ inline F load_bytes(const int8_t* p) {
   return load(lanes);
 #endif
 }
+inline F load_numbers(const float* p) { return load(p); }
 inline F load_numbers(const uint16_t* p) { return load_bf16(p); }
 inline F load_numbers(const int8_t* p) { return load_bytes(p); }
 
@@ -84,26 +83,29 @@ inline float write_bytes(const float* x, int64_t width, int8_t* out) {
   return inverse > 0 || std::isnan(top) ? step : 0;
 }
 
+inline int64_t query_of(const NarrowStep& step, int64_t row) {
+  return step.queries == nullptr ? row : step.queries[row];
+}
+
 // One head of a narrow array, from a sequence's first token on.
 template <class N>
 struct HeadTokens {
-  HeadTokens(const NarrowRows& rows, int64_t head, int64_t token)
-      : data(static_cast<const N*>(rows.data.data) + head * rows.data.head_stride + token * rows.data.token_stride),
+  // places: of the tokens from `token` on, or null if they follow one another.
+  HeadTokens(const NarrowRows& rows, int64_t head, int64_t token, const int64_t* places)
+      : data(static_cast<const N*>(rows.data.data) + head * rows.data.head_stride),
         stride(rows.data.token_stride),
-        steps(rows.steps.data == nullptr
-                  ? nullptr
-                  : rows.steps.data + head * rows.steps.head_stride + token * rows.steps.token_stride),
-        step_stride(rows.steps.token_stride) {}
-  const N* row(int64_t token) const { return data + token * stride; }
-  float step(int64_t token) const { return sizeof(N) == 1 ? steps[token * step_stride] : 1; }
-  void ask(int64_t token, int64_t width) const {
-    const auto* line = reinterpret_cast<const char*>(row(token));
-    for (int64_t at = 0; at < width * static_cast<int64_t>(sizeof(N)); at += 64) __builtin_prefetch(line + at);
-  }
+        steps(rows.steps.data == nullptr ? nullptr : rows.steps.data + head * rows.steps.head_stride),
+        step_stride(rows.steps.token_stride),
+        first(token),
+        listed(places == nullptr ? nullptr : places + token) {}
+  int64_t place(int64_t token) const { return listed != nullptr ? listed[token] : first + token; }
+  const N* row(int64_t token) const { return data + place(token) * stride; }
+  float step(int64_t token) const { return sizeof(N) == 1 ? steps[place(token) * step_stride] : 1; }
   const N* data;
   int64_t stride;
   const float* steps;
-  int64_t step_stride;
+  int64_t step_stride, first;
+  const int64_t* listed;
 };
 
 // scores[0, keys), and rubbish behind up to a multiple of four. kVectors: of a row, or 0 for any number.
@@ -114,9 +116,6 @@ void score_keys(const float* query, const HeadTokens<N>& keys, int64_t count, in
   for (int64_t c = 0; c < count; c += 4) {
     const N* rows[4];
     for (int r = 0; r < 4; ++r) rows[r] = keys.row(std::min(c + r, count - 1));
-    if (c + kAhead + 4 <= count) {
-      for (int r = 0; r < 4; ++r) keys.ask(c + kAhead + r, width);
-    }
     F total[4] = {set(0), set(0), set(0), set(0)};
     for (int64_t v = 0; v < vectors; ++v) {
       const F q = load(query + v * kLanes);
@@ -173,7 +172,6 @@ void mix_values(const float* weights, const HeadTokens<N>& values, int64_t count
       }
     };
     for (int64_t c = 0; c + 2 <= count; c += 2) {
-      if (c + kAhead + 2 <= count) values.ask(c + kAhead, width), values.ask(c + kAhead + 1, width);
       add(c, even), add(c + 1, odd);
     }
     if (count % 2 != 0) add(count - 1, even);
@@ -185,11 +183,13 @@ template <int kVectors, class N>
 void attend_part(const NarrowStep& step, const NarrowPart& part) {
   alignas(64) float query[kMaxNarrowHeadDim], scores[kNarrowPartKeys + 16];
   const int64_t first = step.begins[part.row] + part.begin, width = step.head_dim;
-  const HeadTokens<N> keys(step.keys, part.key_head, first), values(step.values, part.key_head, first);
+  const HeadTokens<N> keys(step.keys, part.key_head, first, step.places),
+      values(step.values, part.key_head, first, step.places);
   float* results = part.results;
   for (int64_t i = 0; i < step.share; ++i, results += narrow_result_floats(width)) {
     const int64_t head = part.key_head * step.share + i;
-    read_row(step.q.data, step.dtype, part.row * step.q.token_stride + head * step.q.head_stride, width, query);
+    read_row(step.q.data, step.dtype, query_of(step, part.row) * step.q.token_stride + head * step.q.head_stride, width,
+             query);
     score_keys<kVectors>(query, keys, part.count, width, step.scale, scores);
     const Weights weights = weigh(scores, part.count);
     results[0] = weights.greatest, results[1] = weights.sum;
@@ -225,12 +225,13 @@ void NarrowRowsKernel<kIsa>::pack(const NarrowPack& pack, int64_t head) {
 
 template <Isa kIsa>
 void NarrowRowsKernel<kIsa>::attend(const NarrowStep& step, const NarrowPart& part) {
+  if (step.keys.type == NarrowType::kFloat32) return attend_rows<float>(step, part);
   if (step.keys.type == NarrowType::kBFloat16) return attend_rows<uint16_t>(step, part);
   attend_rows<int8_t>(step, part);
 }
 
 template <Isa kIsa>
-void NarrowRowsKernel<kIsa>::join(const NarrowStep& step, int64_t row, int64_t head, const float* results,
+bool NarrowRowsKernel<kIsa>::join(const NarrowStep& step, int64_t row, int64_t head, const float* results,
                                   int64_t parts, int64_t stride) {
   alignas(64) float out[kMaxNarrowHeadDim] = {};
   const int64_t width = step.head_dim;
@@ -242,8 +243,15 @@ void NarrowRowsKernel<kIsa>::join(const NarrowStep& step, int64_t row, int64_t h
     total += factor * part[1];
     for (int64_t i = 0; i < width; i += kLanes) store(out + i, fma(set(factor), load(part + 16 + i), load(out + i)));
   }
-  for (int64_t i = 0; i < width; i += kLanes) store(out + i, load(out + i) * set(1 / total));
-  write_row(step.out.data, step.dtype, row * step.out.token_stride + head * step.out.head_stride, width, out);
+  F zeros = set(0);  // stays zero if all numbers are finite, and becomes NaN otherwise
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F mean = load(out + i) * set(1 / total);
+    zeros = fma(mean, set(0), zeros);
+    store(out + i, mean);
+  }
+  write_row(step.out.data, step.dtype, query_of(step, row) * step.out.token_stride + head * step.out.head_stride, width,
+            out);
+  return sum(zeros) == 0;
 }
 
 template struct NarrowRowsKernel<kThisIsa>;

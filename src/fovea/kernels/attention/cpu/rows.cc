@@ -5,15 +5,16 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/key_screen.h"
+#include "fovea/kernels/attention/cpu/long_steps.h"
 
 namespace fovea::kernels {
 namespace {
 
 // Queries of a forward task, about; packing a sequence's keys again for each is small beside the products.
 constexpr int64_t kForwardQueries = 256;
-constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
-constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
-constexpr int64_t kFewSequences = 16;                // of a task
+constexpr int64_t kFewQueries = 8;     // of a sequence that is_few()
+constexpr int64_t kManyPairs = 48;     // of a query, for pays_bf16()
+constexpr int64_t kFewSequences = 16;  // of a task
 constexpr int64_t kLeastScreenedKeys = 256;
 constexpr int64_t kKeysOfSelected = 8;  // of a row, for each that it selects: with fewer, most keys are candidates
 
@@ -56,9 +57,7 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
 // Whether a sequence has so few queries that it goes without candidates and packing; the mechanism must be plain
 // softmax over all keys. The kernel of a sequence depends on itself alone, never on the others of the call.
 bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
-  return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
-         problem.dropout == 0 && problem.spec.pairs().is_full() && !problem.given.any() && !problem.spec.select &&
-         std::holds_alternative<Softmax>(problem.spec.transform);
+  return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && is_plain_forward(problem);
 }
 
 // Whether the screen of its keys serves a sequence, of one query that sees all keys.
@@ -107,7 +106,7 @@ std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const Atten
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
     const Sequence& sequence = problem.sequences[static_cast<size_t>(s)];
-    if (is_few(problem, sequence) || is_screened(problem, in, sequence)) continue;
+    if (is_few(problem, sequence) || is_long_step(problem, sequence) || is_screened(problem, in, sequence)) continue;
     for (int64_t h = 0; h < problem.num_heads; ++h) {
       const std::vector<RowGroup>& groups = tables.of(s, h).groups;
       for (int64_t begin = 0, end = 0; begin < static_cast<int64_t>(groups.size()); begin = end) {
@@ -208,12 +207,19 @@ Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables
 }
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
-  const std::vector<int64_t> few = sequences_that(problem, [&](const Sequence& s) { return is_few(problem, s); });
+  std::vector<int64_t> few = sequences_that(problem, [&](const Sequence& s) { return is_few(problem, s); });
+  const std::vector<int64_t> lengthy =
+      sequences_that(problem, [&](const Sequence& s) { return is_long_step(problem, s); });
+  // A row that is not finite is computed again where values of weight zero count nothing.
+  const auto own_few = std::ssize(few);
+  if (!lengthy.empty()) {
+    for (const int64_t s : attend_long_steps(problem, in, lengthy, executor)) few.push_back(s);
+  }
   if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
   const std::vector<int64_t> screened =
       sequences_that(problem, [&](const Sequence& s) { return is_screened(problem, in, s); });
   if (!screened.empty()) forward_screened({.problem = &problem, .screened = screened, .forward = &in}, executor);
-  if (few.size() + screened.size() == problem.sequences.size()) return;
+  if (own_few + std::ssize(lengthy) + std::ssize(screened) == std::ssize(problem.sequences)) return;
   const CandidateTables tables(problem, in.random, in.given);
   const std::vector<RowsTask> tasks = forward_tasks(problem, in, tables);
   const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);

@@ -44,13 +44,6 @@ inline void set_short_training(TrainConfig& train, const TestFolder& folder) {
   train.save_freq = train.disp_freq = 1000;
 }
 
-template <class Model>
-void set_narrow_layers(Model& model) {
-  model.dim_emb = 16;
-  model.transformer_heads = 2;
-  model.transformer_dim_ffn = 24;
-}
-
 // A name and a change of a test's run: a class that has members `train`, the options, and `folder`, and that a function
 // run() trains.
 template <class TestRun>

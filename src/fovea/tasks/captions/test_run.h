@@ -10,6 +10,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/data/png.h"
 #include "fovea/tasks/captions/task.h"
+#include "fovea/tasks/test_layers.h"
 #include "fovea/text/vocab.h"
 #include "fovea/train/test_training.h"
 
@@ -59,7 +60,7 @@ struct TestRun {
     data.mini_batch = 2;
     data.label_smoothing = 0;
     model.patch_size = 2;
-    fovea::train::set_narrow_layers(model);
+    tasks::set_narrow_layers(model);
     model.enc_depth = model.dec_depth = 1;
   }
   void with_validation() {

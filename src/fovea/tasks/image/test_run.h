@@ -9,6 +9,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/data/png.h"
 #include "fovea/tasks/image/task.h"
+#include "fovea/tasks/test_layers.h"
 #include "fovea/train/test_training.h"
 
 namespace fovea::image {
@@ -46,7 +47,7 @@ struct TestRun {
     fovea::train::set_short_training(train, folder);
     data.train_sets = {write_images(folder / "train", 10, {4, 5, 3}, 1)};
     data.mini_batch = 3;
-    fovea::train::set_narrow_layers(model);
+    tasks::set_narrow_layers(model);
     model.dec_depth = 2;
   }
   void with_validation() {

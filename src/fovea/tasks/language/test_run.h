@@ -9,6 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/tasks/language/task.h"
+#include "fovea/tasks/test_layers.h"
 #include "fovea/text/vocab.h"
 #include "fovea/train/test_training.h"
 
@@ -41,7 +42,7 @@ struct TestRun {
     data.vocabs = "bytes";
     data.mini_batch = 3;
     model.segment_length = 16;
-    fovea::train::set_narrow_layers(model);
+    tasks::set_narrow_layers(model);
     model.dec_depth = 2;
   }
   void with_pieces() {

@@ -8,6 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/tasks/tagging/task.h"
+#include "fovea/tasks/test_layers.h"
 #include "fovea/text/vocab.h"
 #include "fovea/train/test_training.h"
 
@@ -50,7 +51,7 @@ struct TestRun {
     data.train_sets = {folder / "train"};
     data.vocabs = folder / "v.spm";
     data.mini_batch = 4;
-    fovea::train::set_narrow_layers(model);
+    tasks::set_narrow_layers(model);
     model.enc_depth = 2;
   }
   void with_validation() {

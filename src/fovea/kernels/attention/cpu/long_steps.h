@@ -8,7 +8,7 @@
 // of a part are read together, at about the speed of the memory (narrow_rows.h).
 namespace fovea::kernels {
 
-constexpr int64_t kFewKeys = 2048;  // of a sequence that is no long step
+constexpr int64_t kFewKeys = 2048;  // a long step has more
 
 // Whether the mechanism is softmax over all keys, in a forward pass without dropout.
 bool is_plain_forward(const AttentionProblem& problem);

@@ -208,18 +208,18 @@ Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   std::vector<int64_t> few = sequences_that(problem, [&](const Sequence& s) { return is_few(problem, s); });
-  const std::vector<int64_t> lengthy =
+  const std::vector<int64_t> long_steps =
       sequences_that(problem, [&](const Sequence& s) { return is_long_step(problem, s); });
   // A row that is not finite is computed again where values of weight zero count nothing.
   const auto own_few = std::ssize(few);
-  if (!lengthy.empty()) {
-    for (const int64_t s : attend_long_steps(problem, in, lengthy, executor)) few.push_back(s);
+  if (!long_steps.empty()) {
+    for (const int64_t s : attend_long_steps(problem, in, long_steps, executor)) few.push_back(s);
   }
   if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
   const std::vector<int64_t> screened =
       sequences_that(problem, [&](const Sequence& s) { return is_screened(problem, in, s); });
   if (!screened.empty()) forward_screened({.problem = &problem, .screened = screened, .forward = &in}, executor);
-  if (own_few + std::ssize(lengthy) + std::ssize(screened) == std::ssize(problem.sequences)) return;
+  if (own_few + std::ssize(long_steps) + std::ssize(screened) == std::ssize(problem.sequences)) return;
   const CandidateTables tables(problem, in.random, in.given);
   const std::vector<RowsTask> tasks = forward_tasks(problem, in, tables);
   const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);

@@ -11,7 +11,8 @@ recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 . "$recipes/demo-common.sh"
 . "$recipes/sweep-common.sh"
-readonly rows='full block window dilated global random bigbird topk oow topk-train oow-train'
+readonly without_k='full sparsemax entmax rela-i rela-g'
+readonly rows="$without_k block window dilated global random bigbird topk oow topk-train oow-train"
 
 usage() {
   cat <<TEXT
@@ -20,7 +21,8 @@ Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets
   --task NAME          translation, or language: bits per byte instead of BLEU [translation]
   --documents          translate documents, and print d-BLEU
   --k K ...            keys that a query may attend [16 8 4 2]
-  --mechanisms M ...   rows of the table, some of $rows
+  --mechanisms M ...   rows of the table, some of
+                       $rows
                        [full block window dilated global random topk]
   --seeds N ...        one model per seed; the table has their mean and standard deviation [1]
   --updates N          updates of each model [4000]
@@ -65,10 +67,15 @@ check() {
   done
 }
 
+takes_no_k() {
+  [[ " $without_k " == *" $1 "* ]]
+}
+
 # spec MECHANISM K. A row NAME-train is the model of the row NAME.
 spec() {
   case $1 in
-  full) echo full ;;
+  entmax) echo 'entmax(1.5)' ;;
+  full | sparsemax | rela-i | rela-g) echo "$1" ;;
   dilated) echo "dilated($2,2)" ;; # the paper does not give the rate
   *) echo "${1%-train}($2)" ;;
   esac
@@ -79,15 +86,14 @@ spec() {
 attention() {
   printf '%s\n' --attention "$(spec "$1" "$2")"
   case $task-$1 in
-  translation-full | translation-random | translation-topk*) ;;
-  translation-*) printf '%s\n' --attention-cross full ;;
+  translation-random | translation-topk*) ;;
+  translation-*) takes_no_k "$1" || printf '%s\n' --attention-cross full ;;
   esac
 }
 
-# The folder of a model; full attention has no k. A row NAME-train uses the model of NAME: --sparsify train changes only what
-# follows training.
+# The folder of a model. A row NAME-train uses the model of NAME: --sparsify train changes only what follows training.
 run_of() {
-  if [ "$1" = full ]; then echo "$folder/full-seed$3"; else echo "$folder/${1%-train}-k$2-seed$3"; fi
+  if takes_no_k "$1"; then echo "$folder/$1-seed$3"; else echo "$folder/${1%-train}-k$2-seed$3"; fi
 }
 
 # name_of SET MECHANISM: the name of the row's results in the run's folder, without the ending.
@@ -141,9 +147,9 @@ there() {
   while read -r path; do [ ! -f "$path" ] || echo "$path"; done
 }
 
-# columns MECHANISM: its k. The value of full attention stands once, in the first column.
+# columns MECHANISM: its k. The value of a mechanism without k stands once, in the first column.
 columns() {
-  if [ "$1" = full ]; then echo "${k[0]}"; else echo "${k[*]}"; fi
+  if takes_no_k "$1"; then echo "${k[0]}"; else echo "${k[*]}"; fi
 }
 
 # table SET: one row per mechanism, one column per k.
@@ -165,9 +171,9 @@ tests() {
   paired_header "$2"
   for mechanism in "${mechanisms[@]}"; do
     [ "$mechanism" != full ] || continue
-    for number in "${k[@]}"; do
+    for number in $(columns "$mechanism"); do
       mapfile -t out < <(results "$1" "$mechanism" "$number" out)
-      printf '%-16s' "$mechanism k=$number"
+      if takes_no_k "$mechanism"; then printf '%-16s' "$mechanism"; else printf '%-16s' "$mechanism k=$number"; fi
       against_full "$2" "${full[@]}" -- "${out[@]}"
     done
   done

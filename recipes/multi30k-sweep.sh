@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tables 1 and 5 of two papers on Multi30k English-German: BLEU of mechanisms for k = 8 and 2 ("Extremely Sparse
-# Transformer", table 1), and top-k that selects in training only ("Explicit Sparse Transformer", table 5). With the paired
-# test of each against full attention.
+# Tables of three papers on Multi30k English-German: BLEU of mechanisms for k = 8 and 2 ("Extremely Sparse Transformer",
+# table 1), top-k that selects in training only ("Explicit Sparse Transformer", table 5), and mechanisms that choose the
+# number of keys by themselves ("Sparse Attention with Linear Units", table 1). With the paired test of each against full
+# attention.
 #   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
 # DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
 #
-# The 17 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
+# The 23 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
 # continues. --finished trains nothing and prints the tables of the runs that are finished. --updates is 3000 by default.
 set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -35,5 +36,7 @@ if [ ${#only[@]} -eq 0 ]; then
   sweep --mechanisms full topk topk-train window --k 8 2 >/dev/null
   sweep --mechanisms block dilated global random --k 2 >/dev/null
   sweep --mechanisms full topk topk-train window --k 8 2 --seeds 2 3 >/dev/null
+  sweep --mechanisms rela-g sparsemax entmax rela-i --k 8 >/dev/null
+  sweep --mechanisms rela-g --k 8 --seeds 2 3 >/dev/null
 fi
-sweep --mechanisms full topk topk-train window block dilated global random --k 8 2 --seeds 1 2 3 --finished
+sweep --mechanisms full rela-g rela-i sparsemax entmax topk topk-train window block dilated global random --k 8 2 --seeds 1 2 3 --finished

@@ -37,16 +37,20 @@ class KSweep(unittest.TestCase):
 
     def test_tables(self):
         output = PLACE.folder / "tables"
-        command = sweep("--k", 8, 2, "--mechanisms", "full", "random", "topk", "--updates", 2, "--output", output)
+        command = sweep("--k", 8, 2, "--mechanisms", "full", "entmax", "random", "topk", "--updates", 2, "--output", output)
         first = run(command)
         self.assertEqual(first.returncode, 0, first.stderr)
         self.assertRegex(first.stdout, r"^BLEU on \S+valid.trg after 2 updates\n\nk = +8 +2\nfull +\d+\.\d\d\n"
-                                       r"random +\d+\.\d\d +\d+\.\d\d\ntopk +\d+\.\d\d +\d+\.\d\d\n\n"
+                                       r"entmax +\d+\.\d\d\nrandom +\d+\.\d\d +\d+\.\d\d\ntopk +\d+\.\d\d +\d+\.\d\d\n\n"
                                        r"Difference of BLEU from full on \S+valid.trg, and \(p\) of .*\n\n +seed 1\n"
+                                       r"entmax +[+-]\d+\.\d\d \([01]\.\d{4}\)\n"
                                        r"(?:(?:random|topk) k=[82] +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){4}\nThe same of topk by k\n\n"
                                        r"topk\(2\) +\d+\.\d\d\ntopk\(8\) +\d+\.\d\d\nfull +\d+\.\d\d\n$")
-        order = re.findall(r"model \d of 5: (\S+)", re.sub(r"\x1b\[\d*m", "", first.stderr))
-        self.assertEqual(order, [f"{name}-seed1" for name in ("full", "random-k8", "topk-k8", "random-k2", "topk-k2")])
+        order = re.findall(r"model \d of 6: (\S+)", re.sub(r"\x1b\[\d*m", "", first.stderr))
+        self.assertEqual(order, [f"{name}-seed1" for name in ("full", "entmax", "random-k8", "topk-k8", "random-k2", "topk-k2")])
+        config = (output / "entmax-seed1" / "averaged" / "config.yml").read_text()
+        self.assertIn('attention: "entmax(1.5)"', config)
+        self.assertIn('attention-cross: ""', config)
         self.assertIn('attention: "random(8)"', (output / "random-k8-seed1" / "averaged" / "config.yml").read_text())
 
         # Finished models are neither trained nor scored again; their scores are what the table shows.
@@ -158,7 +162,7 @@ class KSweep(unittest.TestCase):
         self.assertTrue(re.search(r"topk\(2\) +\d", continued.stdout))
 
     def test_mistakes(self):
-        self.refused("--mechanisms", "widow", says="--mechanisms: got 'widow'; expected some of full block")
+        self.refused("--mechanisms", "widow", says="--mechanisms: got 'widow'; expected some of full sparsemax")
         self.refused("--k", "two", says="got 'two'; expected a whole number of at least 1")
         self.refused("--k", 6, "--mechanisms", "bigbird", says="k of bigbird is 6; it must be a multiple of 4")
         self.refused("--task", "image", says="--task: got 'image'; expected translation or language")

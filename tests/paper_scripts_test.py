@@ -180,8 +180,9 @@ class Multi30k(unittest.TestCase):
         folder = PLACE.folder / "multi30k-sweep"
         folder.mkdir()
         (folder / "joint.spm").symlink_to(PLACE.vocab)  # the text is too small for 10,000 pieces
-        runs = [f"{name}-seed{seed}" for seed in (1, 2, 3) for name in ("full", "topk-k8", "window-k8", "topk-k2", "window-k2")]
-        runs += [f"{name}-k2-seed1" for name in ("block", "dilated", "global", "random")]
+        with_seeds = ("full", "topk-k8", "window-k8", "topk-k2", "window-k2", "rela-g")
+        runs = [f"{name}-seed{seed}" for seed in (1, 2, 3) for name in with_seeds]
+        runs += [f"{name}-seed1" for name in ("block-k2", "dilated-k2", "global-k2", "random-k2", "sparsemax", "entmax", "rela-i")]
         for name in runs:  # all but two are finished
             if name in ("full-seed1", "topk-k2-seed3"):
                 continue
@@ -197,7 +198,8 @@ class Multi30k(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(path.parent.name for path in (folder / "runs").glob("*/averaged")), ["full-seed1", "topk-k2-seed3"])
         self.assertRegex(result.stdout, r"^BLEU on \S+test_2016_flickr\S+ after 1 updates: .* 3 seeds.*\n\nk = +8 +2\n"
-                                        r"full +\d+\.\d\d \(\d+\.\d\d\)\ntopk +20\.00 \(0\.00\) +\d+\.\d\d \(\d+\.\d\d\)\n"
+                                        r"full +\d+\.\d\d \(\d+\.\d\d\)\nrela-g +20\.00 \(0\.00\)\n"
+                                        r"rela-i +20\.00\nsparsemax +20\.00\nentmax +20\.00\ntopk +20\.00 \(0\.00\) +\d+\.\d\d \(\d+\.\d\d\)\n"
                                         r"topk-train .*\nwindow .*\nblock +- +20\.00\n")
         again = subprocess.run([command[0], "--finished", *command[1:]], capture_output=True, text=True, timeout=600,
                                env=os.environ | {"FOVEA_DATA": str(data.parent)})

@@ -249,6 +249,7 @@ class DeepL(OneServer):
             client.translate_text("x", target_lang="DE", formality="more")
         with self.assertRaisesRegex(deepl.DeepLException, "no model"):
             client.translate_text("x", target_lang="FR")
+        self.wrong("/v2/translate", {"text": ["x"], "target_lang": "DE", "formality": "More"}, 400, "default or prefer_more or pref")
 
     @needs(deepl, "deepl")
     def test_glossaries(self):

@@ -27,6 +27,7 @@ void refuse_unknown_wishes(const Fields& fields) {
                         "', but the models know one form of address; expected "
                         "default, prefer_more or prefer_less"),
                     "formality");
+  (void)fields.choice("formality", {"default", "prefer_more", "prefer_less"}, "default");
   for (const char* const name : {"context", "style_id", "custom_instructions"})
     fields.refuse(name, "the models do not read it; leave it out");
   for (const char* const name : {"ignore_tags", "splitting_tags", "non_splitting_tags"})

@@ -82,8 +82,10 @@ class Block {
     has_blank_ = false;
     text_ += c;
   }
+  std::vector<size_t> sentence_begins(text::SentenceSplitter& splitter) const;
+  void divide_words(std::vector<size_t>& begins);
   void finish_marks();
-  std::vector<int64_t> sentence_ends(text::SentenceSplitter* splitter) const;
+  std::vector<int64_t> sentence_ends(const std::vector<size_t>& begins) const;
 
   std::string text_;
   int64_t word_ = 0;
@@ -93,7 +95,68 @@ class Block {
   std::vector<Closing> closings_;
   std::vector<Open> open_;
   size_t resolved_ = 0, marks_before_blank_ = 0;
+  std::vector<int64_t> glued_;  // words that begin a sentence without a blank before them
 };
+
+// The bytes of the text at which its sentences begin, except the first.
+std::vector<size_t> Block::sentence_begins(text::SentenceSplitter& splitter) const {
+  std::vector<size_t> begins;
+  size_t at = 0;
+  for (const std::string& sentence : splitter.split(text_)) {
+    const size_t found = text_.find(sentence, at);
+    if (found == std::string::npos) continue;
+    if (found > 0) begins.push_back(found);
+    at = found + sentence.size();
+  }
+  return begins;
+}
+
+// Makes words of their own of sentences that begin inside a word, as in Chinese, unless an element joins them to the
+// sentence before. Keeps `begins` at the same sentences.
+void Block::divide_words(std::vector<size_t>& begins) {
+  std::vector<size_t> opened, closed;
+  for (const Closing& closing : closings_) {
+    if (openings_[closing.mark] == closing.at) continue;  // an element without text joins nothing
+    opened.push_back(openings_[closing.mark]);
+    closed.push_back(closing.at);
+  }
+  std::ranges::sort(opened);
+  std::ranges::sort(closed);
+  const auto below = [](const std::vector<size_t>& sorted, size_t place) {
+    return std::ranges::lower_bound(sorted, place) - sorted.begin();
+  };
+  std::vector<size_t> divided;
+  std::erase_if(begins, [&](size_t place) {
+    if (text_[place - 1] == ' ') return false;
+    if (below(opened, place) > below(closed, place + 1)) return true;
+    divided.push_back(place);
+    return false;
+  });
+  for (size_t i = 0; i < marks_.size(); ++i)
+    if (is_resolved(marks_[i])) marks_[i].begin += below(divided, openings_[i] + 1);
+  for (const Closing& closing : closings_)
+    if (InlineMark& mark = marks_[closing.mark]; mark.end > 0) mark.end += below(divided, closing.at);
+  for (size_t& place : openings_) place += static_cast<size_t>(below(divided, place + 1));
+  for (Closing& closing : closings_) closing.at += static_cast<size_t>(below(divided, closing.at));
+  for (size_t& place : begins) place += static_cast<size_t>(below(divided, place + 1));
+  std::string text;
+  size_t at = 0;
+  for (const size_t place : divided) {
+    text += text_.substr(at, place - at) + ' ';
+    at = place;
+  }
+  text_ = text + text_.substr(at);
+  word_ += std::ssize(divided);
+  int64_t word = 0;
+  at = 0;
+  for (size_t i = 0; i < divided.size(); ++i) {
+    const size_t place = divided[i] + i;  // of the blank
+    word += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at),
+                       text_.begin() + static_cast<std::ptrdiff_t>(place) + 1, ' ');
+    glued_.push_back(word);
+    at = place + 1;
+  }
+}
 
 // Marks behind the last word stand there; an element is empty unless a word began within it.
 void Block::finish_marks() {
@@ -128,15 +191,16 @@ void Block::finish_marks() {
 }
 
 // The numbers of the words at which sentences end. An element that several sentences share joins them.
-std::vector<int64_t> Block::sentence_ends(text::SentenceSplitter* splitter) const {
+std::vector<int64_t> Block::sentence_ends(const std::vector<size_t>& begins) const {
   const int64_t words = word_ + 1;
   std::vector<int64_t> ends;
-  if (splitter != nullptr) {
-    int64_t at = 0;
-    for (const std::string& sentence : splitter->split(text_)) {
-      at += std::ranges::count(sentence, ' ') + 1;
-      if (at < words) ends.push_back(at);
-    }
+  int64_t word = 0;
+  size_t at = 0;
+  for (const size_t begin : begins) {
+    word += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at),
+                       text_.begin() + static_cast<std::ptrdiff_t>(begin), ' ');
+    at = begin;
+    ends.push_back(word);
   }
   std::vector<bool> is_within(static_cast<size_t>(words) + 1, false);
   int64_t reached = 0;
@@ -150,15 +214,18 @@ std::vector<int64_t> Block::sentence_ends(text::SentenceSplitter* splitter) cons
 }
 
 std::vector<MarkupPart> Block::take(text::SentenceSplitter* splitter) {
+  std::vector<size_t> begins;
+  if (splitter != nullptr) begins = sentence_begins(*splitter);
+  divide_words(begins);
   finish_marks();
   std::vector<std::string> words = split_words(text_);
   std::vector<MarkupPart> parts;
   int64_t first_word = 0;
   size_t first_mark = 0;
-  const std::vector<int64_t> ends = sentence_ends(splitter);
+  const std::vector<int64_t> ends = sentence_ends(begins);
   for (const int64_t end : ends) {
     MarkupPart part;
-    if (!parts.empty()) part.bytes = " ";
+    if (!parts.empty() && !std::ranges::binary_search(glued_, first_word)) part.bytes = " ";
     part.text =
         join(std::span(words).subspan(static_cast<size_t>(first_word), static_cast<size_t>(end - first_word)), " ");
     size_t mark = first_mark;

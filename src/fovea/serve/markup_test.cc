@@ -22,9 +22,10 @@ Links diagonal(std::string_view text) {
 }
 
 // Every sentence translated by itself, word for word.
-std::string copied(std::string_view markup, MarkupKind kind = MarkupKind::kHtml) {
+std::string copied(std::string_view markup, MarkupKind kind = MarkupKind::kHtml,
+                   text::SentenceSplitter* splitter = nullptr) {
   std::string all;
-  for (const MarkupPart& part : parse_markup(markup, kind, nullptr))
+  for (const MarkupPart& part : parse_markup(markup, kind, splitter))
     all += part.text.empty() ? part.bytes : translated_markup(part, part.text, diagonal(part.text));
   return all;
 }
@@ -92,6 +93,29 @@ TEST(Markup, ASplitterDividesSentencesThatNoElementJoins) {
   text::SentenceSplitter splitter("en");
   EXPECT_EQ(texts("First one. <b>Second</b> one.", &splitter), (std::vector<std::string>{"First one.", "Second one."}));
   EXPECT_EQ(texts("<b>First one. Second</b> one.", &splitter), (std::vector<std::string>{"First one. Second one."}));
+}
+
+TEST(Markup, ASplitterDividesSentencesWithoutBlanksBetweenThem) {
+  text::SentenceSplitter splitter("zh");
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts("他来了。我走了。", &splitter), (Texts{"他来了。", "我走了。"}));
+  EXPECT_EQ(texts("他来了。我看 the film.再见。 好。", &splitter),
+            (Texts{"他来了。", "我看 the film.", "再见。", "好。"}));
+  EXPECT_EQ(texts("他<b>来了。</b>我<i>走</i>了。好", &splitter), (Texts{"他来了。", "我走了。", "好"}));
+  EXPECT_EQ(texts("<b>他来了。我</b>走了。好。", &splitter), (Texts{"他来了。我走了。", "好。"}));
+}
+
+// The tags of a sentence stay with it, whether sentences have blanks between them or not.
+TEST(Markup, CopiesOfSentencesComeBackByteForByte) {
+  text::SentenceSplitter splitter("zh");
+  std::mt19937 random(3);
+  const std::vector<std::string> pieces = {"<b>他来了。</b>", "我走了。",  "<img>",    "<i>好。</i> ",
+                                           "<b></b>",         "One two. ", "<!--c-->", "<u>再见。</u>"};
+  for (int round = 0; round < 2000; ++round) {
+    std::string markup = "我。";
+    for (size_t i = random() % 8; i > 0; --i) markup += pieces[random() % pieces.size()];
+    ASSERT_EQ(copied(markup, MarkupKind::kHtml, &splitter), markup);
+  }
 }
 
 TEST(Markup, UntranslatedElementsAreNotText) {
@@ -173,6 +197,10 @@ TEST(Markup, ManyTagsTakeNoTimeToSpeakOf) {
   for (int i = 0; i < 50'000; ++i) markup += "<i> ";
   for (int i = 0; i < 50'000; ++i) markup += "</b>";
   EXPECT_EQ(copied(markup), markup);
+  text::SentenceSplitter splitter("zh");
+  markup.clear();
+  for (int i = 0; i < 50'000; ++i) markup += "<i>他。</i>好。";
+  EXPECT_EQ(texts(markup, &splitter).size(), 100'000U);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ def _make_block_mask(spec, kind, lengths, heads, stream, device):
 
     queries, keys = lengths
     columns = -(-keys // _TILE)
-    powers = (1 << torch.arange(8)).to(torch.uint8)
+    powers = (1 << torch.arange(8, device="cpu")).to(torch.uint8)
     tables, some, every = [], [], []
     for first in range(0, queries, _TILE):
         count = min(_TILE, queries - first)
@@ -266,7 +266,7 @@ def _difference(got, want):
 def differences(kernel, device, dtype, backward=True):
     """{(spec, kind, what): how far the kernel is from the reference in double}, on small problems."""
     generator = torch.Generator().manual_seed(0)
-    x = [torch.randn(1, 2, 192, 64, generator=generator, dtype=torch.float64).to(dtype) for _ in range(4)]
+    x = [torch.randn(1, 2, 192, 64, generator=generator, dtype=torch.float64, device="cpu").to(dtype) for _ in range(4)]
     found = {}
     for spec in kernel.tried_specs:
         for kind in ("self", "causal"):

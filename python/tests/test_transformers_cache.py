@@ -1,4 +1,7 @@
 """ScreenedCache gives the logits of transformers' own cache, to the bit."""
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -121,3 +124,42 @@ def test_training_does_not_use_the_buffers():
 def test_other_names_of_the_package():
     with pytest.raises(AttributeError, match="no attribute 'ScreenCache'"):
         fovea.transformers.ScreenCache
+
+
+def test_filled_in_inference_mode_and_read_outside_of_it():
+    made, ids = long_model("llama", "topk(16)"), hf.tokens(2, _LONG)
+    cache, other = fovea.transformers.ScreenedCache(config=made.config), transformers.DynamicCache(config=made.config)
+    with torch.inference_mode():
+        made(ids[:, :-3], past_key_values=cache), made(ids[:, :-3], past_key_values=other)
+    with torch.no_grad():
+        for i in range(_LONG - 3, _LONG):
+            step = ids[:, i:i + 1]
+            assert torch.equal(made(step, past_key_values=cache).logits, made(step, past_key_values=other).logits)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))], ids=["copy", "pickle"])
+def test_copies_grow_by_themselves(monkeypatch, copied):
+    """A prompt that several texts begin with is computed once."""
+    made, steps, ids = long_model("llama", "topk(16)"), Steps(monkeypatch), hf.tokens(2, _LONG)
+    first = fovea.transformers.ScreenedCache(config=made.config)
+    with torch.no_grad():
+        made(ids[:, :-3], past_key_values=first), made(ids[:, -3:-2], past_key_values=first)
+        second, third = copied(first), copied(first)
+        expected = made(ids, use_cache=False).logits
+        for cache, tokens in ((second, ids), (third, ids.flip(1)), (first, ids)):
+            for i in range(_LONG - 2, _LONG):
+                logits = made(tokens[:, i:i + 1], past_key_values=cache).logits[:, 0]
+                if tokens is ids:
+                    torch.testing.assert_close(logits, expected[:, i], rtol=1e-5, atol=1e-5)
+    assert steps.count == 2 * 7
+
+
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
+def test_another_default_type(default):
+    made, ids = long_model("llama", "topk(16)"), hf.tokens(2, _LONG)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        same_logits(made, ids, fovea.transformers.ScreenedCache(config=made.config))
+    finally:
+        torch.set_default_dtype(usual)

@@ -1,4 +1,7 @@
 """NarrowCache keeps keys and values in bfloat16 or 8 bits: attention over what these stand for, and its memory."""
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -96,3 +99,27 @@ def test_refusals():
     made = long_model("llama", "full")
     with pytest.raises(ValueError, match="have no gradients"):
         made(hf.tokens(1, 8), past_key_values=fovea.transformers.NarrowCache("int8"))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_modes_copies_and_default_types(precision):
+    """Filled in inference mode, copied, and read on without that mode and with another default type."""
+    made, ids = long_model("llama", "full"), hf.tokens(2, 70)
+    cache = fovea.transformers.NarrowCache(precision, config=made.config)
+    one = fovea.transformers.NarrowCache(precision, config=made.config)
+    with torch.inference_mode():
+        made(ids[:, :-4], past_key_values=cache)
+        cache.reorder_cache(torch.tensor([0, 1]))
+        made(ids[:, -4:-3], past_key_values=cache)
+    copies = [cache, copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))]
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.no_grad():
+            made(ids[:, :-4], past_key_values=one)
+            wanted = [made(ids[:, i:i + 1], past_key_values=one).logits for i in range(66, 70)]
+            for found in copies:
+                for i in range(67, 70):
+                    assert torch.equal(made(ids[:, i:i + 1], past_key_values=found).logits, wanted[i - 66])
+    finally:
+        torch.set_default_dtype(usual)

@@ -94,7 +94,7 @@ def check_alpha(alpha, heads):
         fail(f"alpha has shape {shape(alpha)}; expected [{heads}], a value a head")
     if alpha.device.type != "cpu":
         return
-    least = torch.tensor(LEAST_ALPHA).item()  # as float32 has it
+    least = torch.tensor(LEAST_ALPHA, dtype=torch.float32, device="cpu").item()
     for head, value in enumerate(alpha.float().tolist()):
         if not least <= value <= GREATEST_ALPHA:
             fail(f"alpha of head {head} is {value:g}; expected one in [{LEAST_ALPHA}, {GREATEST_ALPHA:g}]")

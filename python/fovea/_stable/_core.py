@@ -56,7 +56,7 @@ def forward(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, 
     stats, kept = _room(call)
     if _asks_kernels(q):
         rows = token_rows(q), token_rows(k), token_rows(v)
-        out, sums = recycled(torch.empty(rows[0].shape, dtype=q.dtype)), _sums_buffer(call, q)
+        out, sums = recycled(q.new_empty(rows[0].shape)), _sums_buffer(call, q)
         if torch.ops.fovea.kernel_forward(*_shared(call, *rows, _float_alpha(call), _kernel_terms(call)), out, stats, kept,
                                           sums):
             return from_token_rows(out, q), stats, kept, _laid_out(sums, q)
@@ -78,9 +78,9 @@ def _by_kernel(call, grad_out, grad_sums, out, stats, kept, sums, wanted):
     grad_alpha = None if alpha is None else torch.zeros_like(alpha)
     by_head, by_query, queries, rows = (x if wants else None for wants, x in zip(wanted, terms))
     grad_terms = [None if by_head is None else torch.zeros_like(by_head),
-                  None if by_query is None else torch.empty(by_query.shape, dtype=torch.float32),
+                  None if by_query is None else q.new_empty(by_query.shape, dtype=torch.float32),
                   None if queries is None else rows_like(queries),
-                  None if rows is None else torch.zeros(rows.size(0), q.size(1), q.size(2))]
+                  None if rows is None else q.new_zeros(rows.size(0), q.size(1), q.size(2), dtype=torch.float32)]
     given_sums = None if grad_sums is None else token_rows(grad_sums)
     sums = token_rows(sums) if call.value_offsets else sums
     if not torch.ops.fovea.kernel_backward(*_shared(call, q, k, v, alpha, terms), token_rows(grad_out), given_sums,

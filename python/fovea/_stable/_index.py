@@ -151,8 +151,8 @@ def loss_kernel(q, k, weights, indices, target, gradients):
     given = _rows(q), _rows(k), weights.float().contiguous()
     grads = [torch.empty_like(x) for x in given] if gradients else [None] * 3
     loss, queries = torch.ops.fovea.kernel_index_loss(*given, indices.int().contiguous(), target.float().contiguous(), *grads)
-    sums = torch.tensor(loss, dtype=torch.float32), torch.tensor(float(queries), dtype=torch.float32)
+    sums = given[2].new_tensor(loss), given[2].new_tensor(float(queries))
     if not gradients:
-        return *sums, *(torch.empty(0) for _ in range(3))
+        return *sums, *(x.new_empty(0) for x in (q, k, weights))
     of_q, of_k = (grad[..., :x.size(-1)].to(x.dtype).contiguous() for grad, x in zip(grads, (q, k)))
     return *sums, of_q, of_k, grads[2].to(weights.dtype)

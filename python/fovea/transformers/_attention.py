@@ -114,7 +114,7 @@ def _step(query, key, value, spec, ranges, aligned, scale):
     has = counts > 0
     if int(has.sum()) != batch or int(counts.max()) != 1:
         return None
-    begins, lengths = ranges.keys[:-1][has] - torch.arange(batch) * length, ranges.keys.diff()[has]
+    begins, lengths = ranges.keys[:-1][has] - torch.arange(batch, device="cpu") * length, ranges.keys.diff()[has]
     if bool(((begins < 0) | (begins + lengths > length)).any()):
         return None
     return step((begins, lengths))

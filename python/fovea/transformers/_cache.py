@@ -1,11 +1,12 @@
 """A cache of keys and values for transformers that keeps an 8-bit copy of the keys beside them. A step of generation with
 topk(k) reads the copy and, of the keys themselves, only those that may be selected. Logits are the same to the bit."""
 import math
-import weakref
 from functools import lru_cache, partial
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from ._buffers import LayerOf, all_keys, buffer, rows_of
 
 _LEAST = 512  # keys of a row, from which on the copy saves more than it costs
 _FIRST_ROOM = 64
@@ -26,9 +27,9 @@ class _Copy:
         batch, heads, room, width = keys.shape
         self.keys, self.packed = keys, 0
         row = (width + 31) // 32 * 32
-        self.rows = torch.empty(batch, heads, room, row, dtype=torch.uint8)
-        self.steps = torch.empty(batch, heads, room)
-        self.extents = torch.zeros(heads, _EXTENTS)
+        self.rows = buffer((batch, heads, room, row), torch.uint8)
+        self.steps = buffer((batch, heads, room), torch.float32)
+        self.extents = buffer((heads, _EXTENTS), torch.float32).zero_()
         self.centre = None
 
     def tokens(self):
@@ -48,7 +49,7 @@ class _Copy:
         if self.centre is None:  # near to most keys, and the same for all
             centre = new[:, :, :4096].float().mean((0, 2))
             self.centre = centre.where(centre.isfinite().all(), 0).contiguous()
-        places = torch.arange(first, length) + torch.arange(batch)[:, None] * (heads * room)
+        places = torch.arange(first, length, device="cpu") + rows_of(batch)[:, None] * (heads * room)
         rows, steps = self.tokens()
         torch.ops.fovea.kernel_pack_keys(new.transpose(1, 2).reshape(-1, heads, width), rows, steps, self.extents, self.centre,
                                          places.flatten(), 0)
@@ -70,18 +71,18 @@ class ScreenedLayer(DynamicLayer):
 
     def _holds(self):
         """Whether self.keys is the beginning of the buffer: cropping leaves it there, reordering makes another tensor."""
-        keys, (buffer, _) = self.keys, self._buffers
-        return keys.data_ptr() == buffer.data_ptr() and keys.shape[:2] == buffer.shape[:2] and keys.stride() == buffer.stride()
+        keys, (kept, _) = self.keys, self._buffers
+        return keys.data_ptr() == kept.data_ptr() and keys.shape[:2] == kept.shape[:2] and keys.stride() == kept.stride()
 
     def _make_room(self, key_states, value_states, first, length):
         if self._buffers is not None and self._buffers[0].size(2) >= length and (first == 0 or self._holds()):
             return
         room = max(self._least_room, _FIRST_ROOM, length if first == 0 else 2 * length)
         old, self._copy = (self.keys, self.values), None
-        self._buffers = tuple(new.new_empty(*new.shape[:2], room, new.size(3)) for new in (key_states, value_states))
+        self._buffers = tuple(buffer((*new.shape[:2], room, new.size(3)), new.dtype) for new in (key_states, value_states))
         if first:
-            for buffer, kept in zip(self._buffers, old):
-                buffer[:, :, :first] = kept
+            for kept, of_old in zip(self._buffers, old):
+                kept[:, :, :first] = of_old
 
     def update(self, key_states, value_states, *args, **kwargs):
         learns = torch.is_grad_enabled() and (key_states.requires_grad or value_states.requires_grad)
@@ -97,10 +98,10 @@ class ScreenedLayer(DynamicLayer):
         self._make_room(key_states, value_states, first, length)
         if self._copy is not None:
             self._copy.packed = min(self._copy.packed, first)
-        for buffer, new in zip(self._buffers, (key_states, value_states)):
-            buffer[:, :, first:length] = new
-        self.keys, self.values = (buffer[:, :, :length] for buffer in self._buffers)
-        self.keys._fovea_layer = weakref.ref(self)  # for step(), which gets this very tensor
+        for kept, new in zip(self._buffers, (key_states, value_states)):
+            kept[:, :, first:length] = new
+        self.keys, self.values = (kept[:, :, :length] for kept in self._buffers)
+        self.keys._fovea_layer = LayerOf(self)  # for step(), which gets this very tensor
         return self.keys, self.values
 
     def reset(self):
@@ -150,8 +151,8 @@ def step(query, key, value, spec, ranges, scale):
     copy = layer.copy_of_keys()
     if copy is None:
         return None
-    begins, lengths = (torch.zeros(batch, dtype=torch.int64), torch.full((batch,), length)) if ranges is None else ranges
-    begins = begins + torch.arange(batch) * key.stride(0) // key.stride(2)
+    begins, lengths = all_keys(batch, length) if ranges is None else ranges
+    begins = begins + rows_of(batch) * key.stride(0) // key.stride(2)
     tokens = ((key.size(0) - 1) * key.stride(0) + length * width) // width
     k, v = (x.as_strided((tokens, heads, width), (width, x.stride(1), 1)) for x in (key, value))
     q = query[:, :, 0].contiguous()

@@ -153,14 +153,14 @@ def _pairs(ranges, query, k_length):
     batch, q_length = query.size(0), query.size(2)
     by_place = ranges.causal or ranges.window
     q_offsets, k_offsets = (ranges.queries if by_place else ranges.every).cpu(), ranges.keys.cpu()
-    sequences = torch.arange(q_offsets.numel() - 1)
+    sequences = torch.arange(q_offsets.numel() - 1, device="cpu")
     of_query = torch.repeat_interleave(sequences, q_offsets.diff(), output_size=batch * q_length)
     of_key = torch.repeat_interleave(sequences, k_offsets.diff(), output_size=batch * k_length)
     allowed = of_query.view(batch, q_length, 1) == of_key.view(batch, 1, k_length)
     if by_place:
         last = k_offsets.diff() - q_offsets.diff()  # a sequence's first query stands at this key of it
-        query_place = torch.arange(batch * q_length) + (last - q_offsets[:-1])[of_query]
-        key_place = torch.arange(batch * k_length) - k_offsets[:-1][of_key]
+        query_place = torch.arange(batch * q_length, device="cpu") + (last - q_offsets[:-1])[of_query]
+        key_place = torch.arange(batch * k_length, device="cpu") - k_offsets[:-1][of_key]
         ahead = key_place.view(batch, 1, k_length) - query_place.view(batch, q_length, 1)
         if ranges.causal:
             allowed &= ahead <= 0

@@ -36,10 +36,11 @@ class Indexer(nn.Module):
     def _begin(self, shape):
         heads, key_heads, head_dim = shape
         # Columns near orthonormal: what they project keeps its dot products.
-        sketch = torch.empty(self.width, key_heads * head_dim)
+        kind = {"dtype": torch.float32, "device": "cpu"}  # not torch's default ones, which a model in the making may change
+        sketch = torch.empty(self.width, key_heads * head_dim, **kind)
         nn.init.orthogonal_(sketch)
         sketch *= max(1, key_heads * head_dim / self.width) ** 0.5
-        query = torch.zeros(self.heads, self.width, heads, head_dim)
+        query = torch.zeros(self.heads, self.width, heads, head_dim, **kind)
         for h in range(heads):
             own = h * key_heads // heads
             query[h * self.heads // heads, :, h] = sketch[:, own * head_dim:(own + 1) * head_dim]

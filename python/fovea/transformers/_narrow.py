@@ -1,11 +1,12 @@
 """A cache of keys and values for transformers in bfloat16 or 8-bit integers. Steps of generation with full attention read
 them as they lie; everything else reads the numbers that they stand for."""
 import math
-import weakref
 from functools import lru_cache, partial
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from ._buffers import LayerOf, all_keys, buffer, rows_of
 
 _PRECISIONS = {"bfloat16": torch.bfloat16, "int8": torch.int8}
 _FIRST_ROOM = 64
@@ -30,8 +31,8 @@ class _Rows:
     """The keys or the values of a layer: a buffer [B, H, room, D], and for int8 a step for each row of a head."""
 
     def __init__(self, shape, precision):
-        self.data = torch.empty(shape, dtype=_PRECISIONS[precision])
-        self.steps = torch.empty(shape[:3]) if precision == "int8" else None
+        self.data = buffer(shape, _PRECISIONS[precision])
+        self.steps = buffer(shape[:3], torch.float32) if precision == "int8" else None
 
     def parts(self):
         return (self.data,) if self.steps is None else (self.data, self.steps)
@@ -42,7 +43,7 @@ class _Rows:
             self.data[:, :, first : first + new.size(2)] = new
             return
         batch, heads, room, width = self.data.shape
-        places = torch.arange(first, first + new.size(2)) + torch.arange(batch)[:, None] * (heads * room)
+        places = torch.arange(first, first + new.size(2), device="cpu") + rows_of(batch)[:, None] * (heads * room)
         torch.ops.fovea.kernel_pack_narrow(new.transpose(1, 2).reshape(-1, heads, width), _tokens(self.data),
                                            _tokens(self.steps), places.flatten())
 
@@ -61,7 +62,7 @@ class NarrowLayer(DynamicLayer):
     def lazy_initialization(self, key_states, value_states=None):
         """Versions of transformers differ in the arguments."""
         self.dtype, self.device, self._wide = key_states.dtype, key_states.device, key_states.dtype
-        self.keys, self.values = (torch.empty(0, dtype=_PRECISIONS[self._precision]) for _ in "kv")
+        self.keys, self.values = (buffer(0, _PRECISIONS[self._precision]) for _ in "kv")
         self.is_initialized = True
 
     def _check(self, key_states, value_states):
@@ -99,7 +100,7 @@ class NarrowLayer(DynamicLayer):
         self._show(length)
         if key_states.size(2) > 1 or first == 0:
             return tuple(rows.widened(length, self._wide) for rows in self._rows)
-        self.keys._fovea_layer = weakref.ref(self)  # for step(), which gets this very tensor
+        self.keys._fovea_layer = LayerOf(self)  # for step(), which gets this very tensor
         return self.keys, self.values
 
     def _show(self, length):
@@ -110,9 +111,10 @@ class NarrowLayer(DynamicLayer):
         length = self.get_seq_length()
         if length == 0:
             return
-        for rows in self._rows:
-            rows.data = take(rows.data).contiguous()
-            rows.steps = None if rows.steps is None else take(rows.steps).contiguous()
+        with torch.inference_mode(False):
+            for rows in self._rows:
+                rows.data = take(rows.data).contiguous()
+                rows.steps = None if rows.steps is None else take(rows.steps).contiguous()
         self._show(length)
 
     def reorder_cache(self, beam_idx):
@@ -139,12 +141,12 @@ class NarrowLayer(DynamicLayer):
         keys, values = self._rows
         batch, heads, room, width = keys.data.shape
         length = self.get_seq_length()
-        begins, lengths = (torch.zeros(batch, dtype=torch.int64), torch.full((batch,), length)) if ranges is None else ranges
+        begins, lengths = all_keys(batch, length) if ranges is None else ranges
         q = query[:, :, 0].contiguous()
         out = torch.empty_like(q)
         steps = (None, None) if keys.steps is None else (_tokens(keys.steps), _tokens(values.steps))
         torch.ops.fovea.kernel_narrow_step(q, _tokens(keys.data), _tokens(values.data), *steps,
-                                           (begins + torch.arange(batch) * (heads * room)).contiguous(), lengths.contiguous(),
+                                           (begins + rows_of(batch) * (heads * room)).contiguous(), lengths.contiguous(),
                                            1 / math.sqrt(width) if scale is None else scale, out)
         return out[:, None]
 

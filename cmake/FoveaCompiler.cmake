@@ -7,7 +7,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 # Which targets are compiled as units is decided at each (FOVEA_UNITY).
 set(CMAKE_UNITY_BUILD OFF)
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+# Files of a unit: with 8, the same code takes a quarter longer to compile; a unit of 16 takes up to 2 GB of memory.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

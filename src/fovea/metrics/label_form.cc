@@ -58,7 +58,7 @@ std::string print_label_form(const LabelForm& form) {
 }
 
 LabelForm parse_label_form(std::string_view text, std::string_view what) {
-  const std::vector<std::string> examples = split_words(text);
+  const std::vector<std::string> examples = fovea::split_words(text);
   LabelForm form;
   const auto fits = [&](const std::string& example) {
     for (const char separator : example) {

@@ -43,4 +43,8 @@ kernels::TensorView view_of(const Tensor& x) {
           on_cpu ? "cpu" : "another device"};
 }
 
+kernels::DType dtype_of(const Tensor& x) {
+  return x.scalar_type() == torch::headeronly::ScalarType::Float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
+}
+
 }  // namespace fovea::stable

@@ -55,6 +55,9 @@ StableIValue result(const T& value) {
 // The tensor as kernels read it; valid as long as `x`.
 kernels::TensorView view_of(const Tensor& x);
 
+// The type of rows, which the operators' checks have found to be float32 or bfloat16.
+kernels::DType dtype_of(const Tensor& x);
+
 // Rows [T, H, D], whose elements lie side by side.
 inline kernels::Rows<const void> read_rows(const Tensor& x) { return {x.const_data_ptr(), x.stride(0), x.stride(1)}; }
 inline kernels::Rows<void> written_rows(const Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }

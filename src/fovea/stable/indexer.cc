@@ -31,8 +31,7 @@ void kernel_index_topk(StableIValue* stack, uint64_t, uint64_t) {
     all.push_back({numbers[0], numbers[1], numbers[2], numbers[3]});
   kernels::IndexTopk job;
   job.q = q.const_data_ptr(), job.k = k.const_data_ptr(), job.weights = numbers_of<float>(weights);
-  const bool is_float = q.scalar_type() == torch::headeronly::ScalarType::Float;
-  job.dtype = is_float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
+  job.dtype = dtype_of(q);
   job.indices = written_numbers<int32_t>(out);
   job.heads = q.size(1), job.head_dim = q.size(2), job.k_best = out.size(1), job.causal = causal;
   job.sequences = all;

@@ -13,12 +13,6 @@
 namespace fovea::stable {
 namespace {
 
-using torch::headeronly::ScalarType;
-
-kernels::DType dtype_of(const Tensor& x) {
-  return x.scalar_type() == ScalarType::Float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-}
-
 // Returns the only mechanism of a layer whose steps read the copy.
 std::optional<AttentionSpec> screened_mechanism(const std::string& text) {
   const LayerSpec layer = parse_layer_spec(text);

@@ -14,11 +14,6 @@ namespace fovea::stable {
 namespace {
 
 using kernels::NarrowType;
-using torch::headeronly::ScalarType;
-
-kernels::DType dtype_of(const Tensor& x) {
-  return x.scalar_type() == ScalarType::Float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-}
 
 kernels::NarrowRows narrow_rows(const Tensor& data, const std::optional<Tensor>& steps) {
   kernels::NarrowRows rows{steps ? NarrowType::kInt8 : NarrowType::kBFloat16, read_rows(data), {}};

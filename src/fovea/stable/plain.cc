@@ -50,8 +50,7 @@ AttentionProblem problem_of(const PlainArguments& call, Phase phase) {
   AttentionProblem problem;
   problem.spec = parse_attention_once(call.spec);
   problem.kind = parse_kind(call.kind);
-  const bool is_float = call.q.scalar_type() == torch::headeronly::ScalarType::Float;
-  problem.dtype = is_float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
+  problem.dtype = dtype_of(call.q);
   problem.num_heads = call.q.size(1), problem.head_dim = call.q.size(-1);
   problem.keys = {call.share, 0};
   problem.needs_backward = phase == Phase::kTraining;

@@ -33,10 +33,16 @@ bool stands_alone_at(std::string_view text, size_t begin, size_t end) {
   return !begins_word && (end == text.size() || !is_of_a_word(character_from(text, end)));
 }
 
+// The bytes of the character of Unicode's class White_Space that `text` begins with; 0 if it begins with none.
+size_t space_size(std::string_view text) {
+  const bool is_separator = !text.empty() && text[0] >= '\x1c' && text[0] <= '\x1f';
+  return is_separator ? 0 : white_space_size(text);
+}
+
 // The place behind the white space that begins at `at`.
 size_t end_of_blanks(std::string_view text, size_t at) {
   while (at < text.size()) {
-    const size_t size = white_space_size(text.substr(at));
+    const size_t size = space_size(text.substr(at));
     if (size == 0) break;
     at += size;
   }
@@ -48,7 +54,7 @@ size_t begin_of_blanks(std::string_view text, size_t least, size_t end) {
   while (end > least) {
     size_t begin = end - 1;
     while (begin > least && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
-    if (white_space_size(text.substr(begin, end - begin)) != end - begin) break;
+    if (space_size(text.substr(begin, end - begin)) != end - begin) break;
     end = begin;
   }
   return end;

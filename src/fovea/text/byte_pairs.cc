@@ -10,7 +10,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
-#include "fovea/text/utf8.h"
 
 namespace fovea::text {
 namespace {
@@ -101,7 +100,7 @@ void BytePairs::encode_normal(std::string_view text, bool at_begin, std::vector<
 
 void BytePairs::encode_text(std::string_view text, bool at_begin, std::vector<int32_t>& ids) const {
   std::string with_blank;
-  if (model_.adds_blank && at_begin && !text.empty() && white_space_size(text) == 0) {
+  if (model_.adds_blank && at_begin && !text.empty() && !text.starts_with(' ')) {
     with_blank = cat(" ", text);
     text = with_blank;
   }

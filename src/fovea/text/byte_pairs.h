@@ -23,7 +23,7 @@ struct BytePairModel {
   std::vector<std::string> patterns;  // split the text one after the other
   std::vector<AddedToken> added;
   bool composes = false;      // characters are composed before (NFC)
-  bool adds_blank = false;    // before a text that does not begin with white space
+  bool adds_blank = false;    // before a text that does not begin with one
   bool keeps_words = false;   // a word that is a token is that token, whatever the merges give ("ignore_merges")
   std::string begin_content;  // the added token with which every text begins; "" if there is none
 };

@@ -119,6 +119,18 @@ TEST(BytePairs, FindsAddedTokensAndComposesCharacters) {
   strips["added_tokens"][0]["lstrip"] = true;
   strips["added_tokens"][1]["rstrip"] = true;
   EXPECT_THAT(ids_of(made(strips), "b \n<end> b<endless>  \tb"), ElementsAre('b', 300, ' ', 'b', 301, 'b'));
+  // Separators such as U+001C are no white space there.
+  EXPECT_THAT(ids_of(made(strips), "\x1c\v<end><endless>\u00a0\x1f"), ElementsAre(0x1c, 300, 301, 0x1f));
+}
+
+TEST(BytePairs, ABlankStandsBeforeATextWithoutOne) {
+  Json json = tokenizer();
+  json["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", true}};
+  const BytePairs pairs = made(json);
+  EXPECT_EQ(ids_of(pairs, "ab"), ids_of(pairs, " ab"));
+  EXPECT_THAT(ids_of(pairs, "\tb"), ElementsAre(' ', '\t', 'b'));
+  EXPECT_THAT(ids_of(pairs, "<end>\nb"), ElementsAre(300, ' ', '\n', 'b'));
+  EXPECT_THAT(ids_of(pairs, ""), ElementsAre());
 }
 
 TEST(BytePairs, SplitsAsThePatternSays) {
@@ -134,6 +146,21 @@ TEST(BytePairs, SplitsAsThePatternSays) {
   EXPECT_THAT(parts(""), ElementsAre());
   // White space is Unicode's: \v and U+0085 too.
   EXPECT_THAT(parts("\u0085\u000b\u00a0"), ElementsAre("\u0085\u000b\u00a0"));
+}
+
+// As tokenizers.pre_tokenizers.Split(Regex(pattern), "isolated") does.
+TEST(BytePairs, PatternsMeanWhatTheyDoInOniguruma) {
+  const auto parts = [](const char* pattern, std::string_view text) {
+    std::vector<std::string> all;
+    SplitPattern(pattern, "p").split(text, [&](std::string_view part) { all.emplace_back(part); });
+    return all;
+  };
+  EXPECT_THAT(parts("^.", "ab\ncd\r\ue000"), ElementsAre("a", "b\n", "c", "d\r\ue000"));
+  EXPECT_THAT(parts("b+$", "bb\nb\rbb"), ElementsAre("bb", "\nb\r", "bb"));
+  EXPECT_THAT(parts(".+", "a\rb\u2028c\nd"), ElementsAre("a\rb\u2028c", "\n", "d"));
+  EXPECT_THAT(parts("\\w+", "a\u00bd\u2167\u24d0!\u2460"), ElementsAre("a\u00bd\u2167\u24d0", "!\u2460"));
+  EXPECT_THAT(parts("\\W+", "a!\u200d\u00b2"), ElementsAre("a", "!\u200d", "\u00b2"));
+  EXPECT_THAT(parts("\\h+", "x0fgA "), ElementsAre("x", "0f", "g", "A", " "));
 }
 
 TEST(BytePairs, CutsChangeNothing) {

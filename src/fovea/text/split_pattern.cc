@@ -13,7 +13,11 @@
 namespace fovea::text {
 namespace {
 
-// The tokenisers' expressions are Oniguruma's, whose classes of white space and of words are a little different.
+// Characters of words in Oniguruma: six of Latin-1 are not in Unicode's class.
+constexpr std::string_view kOfWords = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\u00b2\u00b3\u00b9\u00bc-\u00be";
+constexpr std::string_view kHexDigits = "0-9a-fA-F";
+
+// The tokenisers' expressions are Oniguruma's, some of whose classes are different.
 std::string for_icu(std::string_view pattern) {
   std::string text;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -29,7 +33,16 @@ std::string for_icu(std::string_view pattern) {
         text += "\\P{White_Space}";
         break;
       case 'w':
-        text += "[\\p{L}\\p{M}\\p{Nd}\\p{Pc}]";
+        text += cat("[", kOfWords, "]");
+        break;
+      case 'W':
+        text += cat("[^", kOfWords, "]");
+        break;
+      case 'h':
+        text += cat("[", kHexDigits, "]");
+        break;
+      case 'H':
+        text += cat("[^", kHexDigits, "]");
         break;
       default:
         text += {'\\', escaped};
@@ -52,7 +65,9 @@ SplitPattern::SplitPattern(const std::string& pattern, const std::string& origin
   UErrorCode status = U_ZERO_ERROR;
   UParseError place{};
   auto compiled = std::make_shared<Compiled>();
-  compiled->pattern.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(for_icu(pattern)), place, status));
+  // In Oniguruma, ^ and $ stand at every line, and only \n ends one.
+  compiled->pattern.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(for_icu(pattern)),
+                                                     UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, status));
   if (U_FAILURE(status))
     throw Error(cat(origin, ": '", pattern, "' is not a regular expression (", u_errorName(status), ")"));
   compiled_ = std::move(compiled);

@@ -4,9 +4,11 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/byte_pairs.h"
 #include "fovea/text/byte_pairs_json.h"
+#include "fovea/text/json_values.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/unit_decoder.h"
 #include "fovea/text/unit_split.h"
@@ -17,8 +19,36 @@ namespace {
 
 constexpr std::string_view kBytesName = "bytes", kBytesFile = "units.txt", kVocabFile = "units.spm";
 constexpr const char *kTokenizer = "tokenizer.json", *kTokenModel = "tokenizer.model",
-                     *kTokenConfig = "tokenizer_config.json";
+                     *kTokenConfig = "tokenizer_config.json", *kAddedTokens = "added_tokens.json";
 constexpr int64_t kNumBytes = 256;
+
+// The tokens that a folder adds to its tokeniser: a list in tokenizer_config.json, or the file of older versions.
+std::vector<std::string> added_tokens_of(const std::filesystem::path& folder, const std::string& config) {
+  const std::string config_path = folder / kTokenConfig, list_path = folder / kAddedTokens;
+  const std::string list_name = "added_tokens_decoder";
+  std::vector<std::string> tokens;
+  const Json settings = parse_json_object(config, config_path);
+  if (find_json(settings, list_name) != nullptr) {
+    for (const auto& [number, token] : json_object(settings, list_name, config_path).items())
+      if (token.is_object())
+        tokens.push_back(json_text(token, "content", cat(config_path, ": ", list_name, ": ", number)).value_or(""));
+  } else if (std::filesystem::exists(list_path)) {
+    const Json list = parse_json_object(read_text_file(list_path), list_path);
+    for (const auto& [token, number] : list.items()) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// A SentencePiece model finds no added tokens in text.
+void warn_of_added_tokens(const std::filesystem::path& folder, const std::map<std::string, std::string>& files) {
+  std::vector<std::string> added = added_tokens_of(folder, files.at(kTokenConfig));
+  const Vocab vocab = Vocab::from_bytes(files.at(kTokenModel), folder / kTokenModel);
+  std::erase_if(added, [&](const std::string& token) { return token.empty() || vocab.find(token); });
+  if (added.empty()) return;
+  log::warn(cat("'", folder.string(), "': ", kTokenModel, " lacks ", added.size(),
+                " of the folder's added tokens, such as '", one_line(added.front()),
+                "'; a text that has them is split into other pieces there, unlike in transformers"));
+}
 
 }  // namespace
 
@@ -112,6 +142,7 @@ std::map<std::string, std::string> token_files(const std::string& folder) {
   if (!std::filesystem::exists(path / kTokenConfig))
     throw Error(cat("'", folder, "' has no ", kTokenConfig, "; expected it beside ", files.begin()->first));
   files[kTokenConfig] = read_file(path / kTokenConfig);
+  if (files.contains(kTokenModel)) warn_of_added_tokens(path, files);
   return files;
 }
 

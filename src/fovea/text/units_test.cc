@@ -151,6 +151,22 @@ TEST_F(UnitsTest, ASentencePieceModelOfAFolderKeepsLineEnds) {
               HasSubstr("expected units.spm or units.txt"));
 }
 
+TEST_F(UnitsTest, WarnsOfAddedTokensThatASentencePieceModelLacks) {
+  write_file(folder_ / "tokenizer.model", trained("bpe", true).contents());
+  const auto log_of = [&](const char* config) {
+    write_file(folder_ / "tokenizer_config.json", config);
+    testing::internal::CaptureStderr();
+    token_files(folder_ / ".");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(R"({"eos_token": "</s>"})"), "");
+  EXPECT_EQ(log_of(R"({"added_tokens_decoder": {"0": {"content": "</s>"}}})"), "");
+  EXPECT_THAT(log_of(R"({"added_tokens_decoder": {"0": {"content": "</s>"}, "900": {"content": "<|im_start|>"}}})"),
+              HasSubstr("lacks 1 of the folder's added tokens, such as '<|im_start|>'"));
+  write_file(folder_ / "added_tokens.json", R"({"<a>": 900, "<b>": 901})");
+  EXPECT_THAT(log_of(R"({"eos_token": "</s>"})"), HasSubstr("lacks 2 of the folder's added tokens, such as '<a>'"));
+}
+
 TEST_F(UnitsTest, DecodingAsItGoesGivesTheWholeText) {
   const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
                                   trained("char")};

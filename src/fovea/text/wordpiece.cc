@@ -87,7 +87,7 @@ std::string without_accents(const std::string& word) {
 std::string cleaned(std::string_view text, const WordPieceOptions& options) {
   std::string out;
   each_character(text, [&](UChar32 c) {
-    if (c == 0xfffd || (options.drop_controls && (c == 0 || is_wordpiece_control(c)))) return;
+    if (options.drop_controls && (c == 0 || c == 0xfffd || is_wordpiece_control(c))) return;
     if (is_wordpiece_space(c)) {
       out.push_back(' ');
     } else if (options.split_chinese && is_ideograph(c)) {

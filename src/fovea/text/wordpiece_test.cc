@@ -118,10 +118,11 @@ TEST(WordPiece, RulesOfOtherTokenisers) {
   EXPECT_THAT(pieces.encode("abc abcc d"), ElementsAre(3, 4, 2, 2));
   EXPECT_EQ(pieces.cls(), 0);
   EXPECT_EQ(pieces.sep(), 1);
-  const WordPiece keeps({.pieces = list_of("a\n##\x01\nb\n"), .options = {.drop_controls = false}}, "vocab.txt");
+  const WordPiece keeps({.pieces = list_of("a\n##\x01\nb\n##\ufffd\n"), .options = {.drop_controls = false}},
+                        "vocab.txt");
   EXPECT_THAT(keeps.encode("a\x01 b\u2003"
-                           "a\u3000b"),
-              ElementsAre(4, 5, 6, 4, 6));
+                           "a\ufffd\u3000b"),
+              ElementsAre(4, 5, 6, 4, 7, 6));
 }
 
 TEST(WordPiece, OfEqualLinesTheLaterCounts) {

@@ -61,6 +61,8 @@ class Documents(unittest.TestCase):
         result = run("translate", "--model", model, "--documents", "--document-length", 10, "--max-length-factor", 2, stdin=long)
         self.assertIn("line 2 has 30 tokens; cut to 9 (--document-length)", result.stderr)
         self.assertEqual(result.stdout.count("\n"), 3)
+        result = run("translate", "--model", model, "--documents", "--document-length", 10, "--max-length", 6, stdin=long)
+        self.assertIn("line 2 has 30 tokens; cut to 5 (--max-length)", result.stderr)
         result = run("translate", "--model", model, "--documents", "--n-best", stdin="a\n")
         self.assertIn("--documents prints a translation per line", result.stderr)
 

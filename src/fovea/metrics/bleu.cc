@@ -91,6 +91,10 @@ std::vector<std::string> smooth_names() {
 }
 
 SmoothMethod smooth_method(const BleuOptions& options) {
+  constexpr double kDefault = -1;
+  if (options.smooth_value < 0 && options.smooth_value != kDefault)
+    throw UsageError(cat("--smooth-value: got ", shortest(options.smooth_value),
+                         "; expected a value from 0 on, or -1 for the method's default"));
   for (SmoothMethod method : kSmoothMethods) {
     if (method.name != options.smooth_method) continue;
     if (method.value && options.smooth_value >= 0) method.value = options.smooth_value;

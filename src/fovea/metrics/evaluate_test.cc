@@ -251,6 +251,17 @@ TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
   EXPECT_EQ(help("smooth-value"), "value of floor and add-k; -1: their defaults, 0.1 and 1 {}");
 }
 
+TEST_F(EvaluateTest, ASmoothingBelowZeroIsRefused) {
+  EvaluateOptions floor = options();
+  floor.smooth_method = "floor";
+  floor.smooth_value = -1;
+  const std::string usual = run(floor);
+  floor.smooth_value = 0.1;
+  EXPECT_EQ(run(floor), usual);
+  floor.smooth_value = -0.5;
+  EXPECT_THAT(refusal(floor), HasSubstr("--smooth-value: got -0.5; expected a value from 0 on, or -1"));
+}
+
 TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {
   std::string line;
   for (int i = 0; i < 1'000'000; ++i) line += i % 3 == 0 ? "a " : "b ";

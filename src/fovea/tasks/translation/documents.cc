@@ -57,11 +57,13 @@ class DocumentSource {
 }  // namespace
 
 DocumentTranslator::DocumentTranslator(Translator& translator, int64_t block_tokens)
-    : translator_(translator), block_tokens_(std::min(block_tokens, translator.limit().tokens)) {}
+    : translator_(translator),
+      block_(block_tokens <= translator.limit().tokens ? LineLimit{block_tokens, "--document-length"}
+                                                       : translator.limit()) {}
 
 std::vector<DocumentTranslator::Block> DocumentTranslator::blocks_of(std::span<const std::string> lines) {
   std::vector<Block> blocks;
-  data::BlockCutter cutter(block_tokens_);
+  data::BlockCutter cutter(block_.tokens);
   bool in_document = false;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (begins_document(lines[i])) {
@@ -71,9 +73,10 @@ std::vector<DocumentTranslator::Block> DocumentTranslator::blocks_of(std::span<c
     }
     Sentence tokens = translator_.source_vocab().encode(lines[i]);
     const int64_t length = std::ssize(tokens);
-    if (data::cut_to_block(tokens, block_tokens_))
-      cut_.warn(lines_before_ + static_cast<int64_t>(i) + 1, cat("has ", thousands(length), " tokens; cut to ",
-                                                                 thousands(block_tokens_ - 1), " (--document-length)"));
+    if (data::cut_to_block(tokens, block_.tokens))
+      cut_.warn(
+          lines_before_ + static_cast<int64_t>(i) + 1,
+          cat("has ", thousands(length), " tokens; cut to ", thousands(block_.tokens - 1), " (", block_.set_by, ")"));
     tokens.push_back(translator_.source_vocab().eos());
     if (!in_document) ++counts_.documents;
     in_document = true;

@@ -26,7 +26,7 @@ class DocumentTranslator {
 
   const DocumentCounts& counts() const { return counts_; }
   int64_t cut_lines() const { return cut_.count(); }
-  int64_t block_tokens() const { return block_tokens_; }
+  int64_t block_tokens() const { return block_.tokens; }
 
  private:
   struct Block {
@@ -37,7 +37,7 @@ class DocumentTranslator {
   void fill(const Block& block, const Sentence& translation, std::vector<std::string>& lines);
 
   Translator& translator_;
-  int64_t block_tokens_;
+  LineLimit block_;
   DocumentCounts counts_;
   LineWarnings cut_;
   int64_t lines_before_ = 0;  // of earlier calls

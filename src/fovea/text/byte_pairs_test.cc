@@ -161,6 +161,10 @@ TEST(BytePairs, PatternsMeanWhatTheyDoInOniguruma) {
   EXPECT_THAT(parts("\\w+", "a\u00bd\u2167\u24d0!\u2460"), ElementsAre("a\u00bd\u2167\u24d0", "!\u2460"));
   EXPECT_THAT(parts("\\W+", "a!\u200d\u00b2"), ElementsAre("a", "!\u200d", "\u00b2"));
   EXPECT_THAT(parts("\\h+", "x0fgA "), ElementsAre("x", "0f", "g", "A", " "));
+  // Empty matches split the text too.
+  EXPECT_THAT(parts("(?=(\\d{3})+(?!\\d))", "a1234567 12"), ElementsAre("a1", "234", "567 12"));
+  EXPECT_THAT(parts("(?<=,)|b+", "abb,b,c"), ElementsAre("a", "bb", ",", "b,", "c"));
+  EXPECT_THAT(parts("x*", "axxb\U0001f600"), ElementsAre("a", "xx", "b", "\U0001f600"));
 }
 
 TEST(BytePairs, CutsChangeNothing) {

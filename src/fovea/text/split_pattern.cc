@@ -94,9 +94,8 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
   };
   while (U_SUCCESS(status) && matcher->find(status) != 0) {
     const size_t first = byte_of(matcher->start(status)), last = byte_of(matcher->end(status));
-    if (last == first) continue;
     if (begin < first) visit(text.substr(begin, first - begin));
-    visit(text.substr(first, last - first));
+    if (first < last) visit(text.substr(first, last - first));  // an empty match splits the text too
     begin = last;
   }
   if (U_FAILURE(status))

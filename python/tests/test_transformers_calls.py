@@ -122,6 +122,18 @@ def test_layers_of_encoders_are_numbered(build):
     assert not torch.allclose(last[3], full[3], rtol=1e-4, atol=1e-5)
 
 
+@hf.newer
+@pytest.mark.parametrize("how", ["sparsify", "name"])
+def test_layers_without_layer_idx_draw_keys_of_their_own(how):
+    made, images = vit()
+    if how == "sparsify":
+        fovea.sparsify(made, "random(3)")
+    else:
+        made = type(made)._from_config(made.config, attn_implementation=fovea.transformers.register("random(3)")).eval()
+    first, *others = (weights > 0 for weights in made(images, output_attentions=True).attentions)
+    assert all(not torch.equal(first, other) for other in others)
+
+
 def test_an_encoder_and_a_decoder_share_numbers():
     """Layer 0 of the decoder's self-attention, of its cross-attention and of the encoder all take the spec of 0."""
     from transformers import BartConfig, BartModel

@@ -193,10 +193,12 @@ def test_sparsify_is_stored_and_restored(tmp_path):
 def test_sweep_compares_and_leaves_the_model():
     made, ids, mask = hf.model("llama"), hf.tokens(), hf.padding("left")
     made.train()
+    made.model.layers[0].eval()  # frozen
+    modes = [module.training for module in made.modules()]
     losses = fovea.sweep(made, {"input_ids": ids, "attention_mask": mask}, ["sdpa", "full", "topk(500)", "topk(1)"])
     assert losses["full"] == pytest.approx(losses["sdpa"], abs=1e-5) == pytest.approx(losses["topk(500)"], abs=1e-5)
     assert abs(losses["topk(1)"] - losses["sdpa"]) > 1e-4
-    assert made.training and made.config._attn_implementation == "sdpa" and not hasattr(made.config, "fovea_attention")
+    assert modes == [module.training for module in made.modules()] and made.config._attn_implementation == "sdpa" and not hasattr(made.config, "fovea_attention")
 
 
 def test_layers_without_numbers():

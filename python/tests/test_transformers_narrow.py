@@ -26,7 +26,7 @@ def rounded(x, precision):
 class RoundedCache(transformers.DynamicCache):
     """transformers' own cache of what a NarrowCache keeps, in float32."""
     def __init__(self, precision, config):
-        super().__init__(config=config)
+        super().__init__(**({} if config is None else {"config": config}))
         self.precision = precision
 
     def update(self, key_states, value_states, *args, **kwargs):
@@ -72,6 +72,34 @@ def test_padding_and_beams(precision):
     near(made, hf.tokens(2, 70), precision, num_beams=3)
 
 
+def bart():
+    return transformers.BartForConditionalGeneration(transformers.BartConfig(
+        vocab_size=97, d_model=48, encoder_layers=2, decoder_layers=2, encoder_attention_heads=6, decoder_attention_heads=6,
+        encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=128, pad_token_id=0, decoder_start_token_id=2))
+
+
+def t5():
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(
+        vocab_size=97, d_model=48, d_kv=8, d_ff=64, num_layers=2, num_heads=6, pad_token_id=0, decoder_start_token_id=0))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("build", [bart, t5])
+def test_encoder_decoders(build, precision):
+    """Steps of cross-attention read the keys of the encoder from the cache, without an update."""
+    torch.manual_seed(1)
+    made, ids = build().eval(), hf.tokens()
+    fovea.sparsify(made, "full")
+    logits = []
+    for kind in (fovea.transformers.NarrowCache(precision), RoundedCache(precision, None)):
+        other = fovea.transformers.NarrowCache(precision) if not logits else RoundedCache(precision, None)
+        cache = transformers.EncoderDecoderCache(kind, other)
+        with torch.no_grad():
+            logits.append(torch.cat([made(ids, attention_mask=hf.padding("left"), decoder_input_ids=ids[:, i:i + 1],
+                                          past_key_values=cache).logits for i in range(8)], 1))
+    assert (logits[0] - logits[1]).abs().max() < 0.02 * logits[1].std()
+
+
 @pytest.mark.parametrize("precision, most", [("bfloat16", 0.02), ("int8", 0.1)])
 def test_logits_stay_near_those_of_float32(precision, most):
     made, ids = long_model("llama", "full"), hf.tokens(1, 300)
@@ -91,6 +119,13 @@ def test_the_bytes_of_a_token():
     layer = cache.layers[0]
     batch, heads, length, width = layer.keys.shape
     assert sum(part.numel() * part.element_size() for rows in layer._rows for part in rows.parts()) == 2 * heads * length * (width + 4)
+
+
+def test_models_that_change_the_narrow_keys():
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    function, x = ALL_ATTENTION_FUNCTIONS[fovea.transformers.register("full")], torch.randn(1, 2, 1, 8)
+    with pytest.raises(ValueError, match="hands on keys of torch.int8, so it has changed what a NarrowCache gave it"):
+        function(torch.nn.Module(), x, x.to(torch.int8), x.to(torch.int8), None, position_bias=torch.zeros(1, 1, 1, 1))
 
 
 def test_refusals():

@@ -107,3 +107,31 @@ def test_weights_that_the_configuration_asks_for():
 def test_names_that_transformers_reads_otherwise(name):
     with pytest.raises(ValueError):
         fovea.transformers.register(name)
+
+
+class Wrapper(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+
+@pytest.mark.parametrize("change", [lambda model: fovea.sparsify(model, "full"), lambda model: fovea.sweep(model, BATCH, ["full"])],
+                         ids=["sparsify", "sweep"])
+def test_what_is_no_model_of_transformers(change):
+    made = hf.model("llama")
+    for wrong, name in (("gpt2", "str"), (Wrapper(made), "Wrapper"), (torch.compile(made, backend="eager"), "OptimizedModule")):
+        with pytest.raises(TypeError, match=f"got an object of type {name}; expected a loaded model of transformers") as error:
+            change(wrong)
+        assert one_line(error)
+
+
+BATCH = {"input_ids": hf.tokens()}
+
+
+@pytest.mark.parametrize("batch, specs, kind, message", [
+    (BATCH, "topk(2)", TypeError, "specs is the text 'topk\\(2\\)'; expected a list"),
+    ({"attention_mask": torch.ones(3, 4)}, ["full"], ValueError, "the batch has neither labels nor input_ids")])
+def test_sweeps_without_a_loss_or_a_list(batch, specs, kind, message):
+    with pytest.raises(kind, match=message) as error:
+        fovea.sweep(hf.model("llama"), batch, specs)
+    assert one_line(error)

@@ -7,6 +7,7 @@ from .._functional import attention, attention_weights, properties
 from . import _cross
 from ._chosen import chosen_attention, dense_weights
 from ._dense import Dense, dense_attention, read_mask, with_position_bias
+from ._dropped import attention_after_dropped, needs_dropped, weights_after_dropped
 from ._indexed import listed_blocks, with_indices, within_blocks
 from ._names import chosen_keys, within
 
@@ -52,11 +53,14 @@ def _tokens(x):
     return x.transpose(1, 2).flatten(0, 1)
 
 
-def _check(module, query, kwargs):
+def _check(module, query, key, kwargs):
     for name, what in _REFUSED.items():
         if kwargs.get(name) is not None:
             raise NotImplementedError(f"fovea: {type(module).__name__} passes {name}, and {what} are not supported; load "
                                       "the model with attn_implementation='eager'")
+    if not key.is_floating_point() and _narrow_layer(key) is None:
+        raise ValueError(f"fovea: {type(module).__name__} hands on keys of {key.dtype}, so it has changed what a NarrowCache gave it; "
+                         "use DynamicCache")
     if query.dtype == torch.float16 and query.device.type == "cpu":
         raise ValueError("fovea: float16 on a CPU is not supported; load the model in bfloat16 or float32")
 
@@ -147,7 +151,10 @@ def _weights(query, key, spec, ranges, aligned, options):
 
 def _own_number(module, has):
     """Options of random(k), which draws by layer."""
-    return {"layer": getattr(module, "layer_idx", None) or 0} if "seed" in has else {}
+    if "seed" not in has:
+        return {}
+    layer = getattr(module, "layer_idx", None)
+    return {"layer": getattr(module, "fovea_layer", 0) if layer is None else layer}
 
 
 def _without_mask(key, value, q_length, causal, sliding_window):
@@ -203,7 +210,7 @@ def function(mechanism):
                         sliding_window=None, **kwargs):
         if not torch.compiler.is_compiling():
             _count()
-        _check(module, query, kwargs)
+        _check(module, query, key, kwargs)
         batch, heads, q_length, _ = query.shape
         if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
             key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
@@ -264,6 +271,9 @@ def function(mechanism):
         if ranges is None:
             out = attention(query, key, value, spec, **options).transpose(1, 2)
             weights = attention_weights(query, key, spec, **plain) if wants_weights else None
+        elif needs_dropped(spec, ranges):
+            out = attention_after_dropped((query, key, value), spec, ranges, options).unflatten(0, (batch, q_length))
+            weights = weights_after_dropped(query, key, spec, ranges, plain) if wants_weights else None
         else:
             out = _by_ranges(query, key, value, spec, ranges, aligned, options).unflatten(0, (batch, q_length))
             weights = _weights(query, key, spec, ranges, aligned, plain) if wants_weights else None

@@ -124,7 +124,7 @@ def _read_ranges(mask, query, k_length):
         if Ranges.lengths(mask) != (batch * q_length, batch):
             raise
     rows = mask[0, 0]
-    seen = torch.repeat_interleave(rows[1].diff() > 0, rows[0 if mask.size(2) == 2 else 2].diff())
+    seen = torch.repeat_interleave(rows[1].diff() > 0, rows[0 if Ranges.is_causal(mask) else 2].diff())
     dense = Dense(seen.view(batch, 1, q_length, 1).to(query.device), None)
     return _ranges(dense, query, k_length) or dense
 

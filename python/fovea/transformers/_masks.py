@@ -3,14 +3,16 @@
 A batch of B rows with N_q queries and N_k keys becomes a list of sequences in tokens [B N_q] and [B N_k]: each run of
 keys that belong together (a text without its padding, one of several packed documents, a chunk) with the queries that
 stand in it; keys and queries of the padding are sequences of their own, without a partner. `Ranges.encode` puts the list
-into one tensor, which models hand on as the attention mask: [B + 1, 1 + window, 2 or 3, sequences + 1] int64. The first
+into one tensor, which models hand on as the attention mask: [B + 1, 1 + window, 2 to 5, sequences + 1] int64. The first
 two dimensions have stride 0. The first tells B, and no mask that broadcasts over B rows has its size; the second tells the
-window, the third whether the mask is causal. Models leave masks of four dimensions as they are, so a prepared mask may be
+window; the third is odd for masks that are not causal, and 4 or 5 where a cache has dropped tokens (_dropped.py). Models leave masks of four dimensions as they are, so a prepared mask may be
 handed in again. Masks that are no list of ranges stay dense (_dense.py).
 """
 from dataclasses import dataclass
 
 import torch
+
+from ._dropped import dropped_keys
 
 _KNOWN = {"causal_mask_function", "bidirectional_mask_function", "and_masks", "sliding_window_overlay",
           "sliding_window_bidirectional_overlay", "chunked_overlay", "packed_sequence_mask_function",
@@ -21,13 +23,15 @@ _KNOWN = {"causal_mask_function", "bidirectional_mask_function", "and_masks", "s
 class Ranges:
     """Sequences as offsets into the tokens of queries and keys. `every` are the offsets of the queries where each one
     sees all keys of its row; for masks that are not causal. window: 0 for none, else the last `window` keys, or those at
-    most `window` places away. placed: the queries are the last of their keys, as a mask of this text says."""
+    most `window` places away. placed: the queries are the last of their keys, as a mask of this text says. cut: [B], how many
+    tokens before each row's keys its cache has dropped."""
     queries: torch.Tensor
     keys: torch.Tensor
     every: torch.Tensor | None
     window: int = 0
     batch: int = 0
     placed: bool = False
+    cut: torch.Tensor | None = None
 
     @property
     def causal(self):
@@ -35,7 +39,13 @@ class Ranges:
 
     def encode(self):
         rows = [self.queries, self.keys] + ([] if self.causal else [self.every])
+        if self.cut is not None:
+            rows += 2 * [torch.nn.functional.pad(self.cut, (0, self.queries.numel() - self.cut.numel()))]
         return torch.stack(rows)[None, None].expand(self.batch + 1, 1 + self.window, len(rows), -1)
+
+    @staticmethod
+    def is_causal(mask):
+        return mask.size(2) in (2, 4)
 
     @staticmethod
     def lengths(mask):
@@ -58,12 +68,13 @@ class Ranges:
             queries, keys = (n // max(batch, 1) for n in given)
             raise ValueError(f"fovea: the attention mask is for {queries} queries and {keys} keys a row, and the layer has "
                              f"{q_length} queries and {k_length} keys; pass a mask of the layer's lengths")
-        return Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
+        return Ranges(rows[0], rows[1], None if Ranges.is_causal(mask) else rows[2], mask.size(1) - 1, batch, True,
+                      rows[-1, :batch] if mask.size(2) > 3 else None)
 
 
 def is_encoded(mask, batch):
     """Whether a mask is of Ranges.encode, for a layer of so many rows."""
-    return (isinstance(mask, torch.Tensor) and mask.dim() == 4 and mask.dtype == torch.int64 and mask.size(2) in (2, 3)
+    return (isinstance(mask, torch.Tensor) and mask.dim() == 4 and mask.dtype == torch.int64 and 2 <= mask.size(2) <= 5
             and mask.size(0) == batch + 1)
 
 
@@ -208,13 +219,17 @@ def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attent
     valid = (torch.arange(kv_length, device=device) < first + q_length)[None].expand(batch_size, -1)
     if not causal:
         valid = torch.ones_like(valid)
+    padding = None
     if attention_mask is not None:
         padding = _padding(attention_mask, batch_size, kv_length + kv_offset)
         valid = valid & padding[:, kv_offset:kv_offset + kv_length]
         if not _is_one_range(valid):
             _check_continued(valid, causal, first)
             return None
-    return ranges_of(valid, starts, q_length, first, causal, window)
+    ranges = ranges_of(valid, starts, q_length, first, causal, window)
+    if causal and window:
+        ranges.cut = dropped_keys(padding, valid, kv_offset)
+    return ranges
 
 
 def _check_continued(valid, causal, first):

@@ -1,5 +1,4 @@
 """Mechanisms of loaded models: swapped, and compared."""
-import re
 import sys
 
 import torch
@@ -8,18 +7,7 @@ from . import _attention, _indexer
 from ._index_loss import join
 from ._names import chosen_keys, parse
 from ._peft import remember
-from ._register import check_interface, enter, names
-
-_NUMBER = re.compile(r"\.(\d+)(?:\.|$)")
-_ATTENTION = re.compile("attn|attention", re.IGNORECASE)
-
-
-def _number_layers(model):
-    """For attention modules without a layer_idx: the number in their path, "encoder.layer.3.attention.self" is 3."""
-    for path, module in model.named_modules():
-        number = _NUMBER.search(path)
-        if number and getattr(module, "layer_idx", None) is None and _ATTENTION.search(f"{path} {type(module).__name__}"):
-            module.fovea_layer = int(number[1])
+from ._register import _transformers, check_interface, enter, names, number_layers
 
 
 def _check_layers(model, mechanism):
@@ -62,7 +50,11 @@ def _check_called(model, name):
 def _bare(model):
     """The model of transformers inside one of PEFT's."""
     unwrap = getattr(model, "get_base_model", None)
-    return unwrap() if unwrap and "peft" in sys.modules else model
+    inner = unwrap() if unwrap and "peft" in sys.modules else model
+    if not isinstance(inner, _transformers().PreTrainedModel):
+        raise TypeError(f"fovea: got an object of type {type(model).__name__}; expected a loaded model of transformers, a "
+                        "PreTrainedModel or a PeftModel; if it wraps or compiles one, pass the model inside")
+    return inner
 
 
 def sparsify(model, spec, *, index_heads=None, index_width=None, index_candidates=None):
@@ -102,7 +94,7 @@ def _swap(model, spec, sizes):
         sizes = _indexer.sizes_of(model, sizes)
     name = enter(mechanism, spec)
     check_interface(model, name)
-    _number_layers(model)
+    number_layers(model)
     model.set_attn_implementation(name)
     if mechanism.has_indexer:
         _indexer.attach(model, mechanism, sizes)
@@ -121,12 +113,16 @@ def sweep(model, batch, specs):
         specs (list of str): "sdpa" and "eager" are transformers' own.
     """
     batch = dict(batch)
+    if isinstance(specs, str):
+        raise TypeError(f"sweep: specs is the text '{specs}'; expected a list of texts")
+    if "labels" not in batch and "input_ids" not in batch:
+        raise ValueError("sweep: the batch has neither labels nor input_ids; expected labels, of which the model makes a loss")
     if "labels" not in batch:
         labels = batch["input_ids"].clone()
         if batch.get("attention_mask") is not None:
             labels[batch["attention_mask"] == 0] = -100
         batch["labels"] = labels
-    inner, training = _bare(model), model.training
+    inner, modes = _bare(model), [(module, module.training) for module in model.modules()]
     own, sizes = names(inner.config), getattr(inner.config, _indexer.NAME, None)
     indexers = _indexer.indexers(inner)
     losses = {}
@@ -147,5 +143,6 @@ def sweep(model, batch, specs):
             setattr(inner.config, _indexer.NAME, sizes)
         elif hasattr(inner.config, _indexer.NAME):
             delattr(inner.config, _indexer.NAME)
-        model.train(training)
+        for module, training in modes:  # not train(): parts of the model may be frozen in another mode
+            module.training = training
     return losses

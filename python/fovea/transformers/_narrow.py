@@ -100,11 +100,12 @@ class NarrowLayer(DynamicLayer):
         self._show(length)
         if key_states.size(2) > 1 or first == 0:
             return tuple(rows.widened(length, self._wide) for rows in self._rows)
-        self.keys._fovea_layer = LayerOf(self)  # for step(), which gets this very tensor
         return self.keys, self.values
 
     def _show(self, length):
         self.keys, self.values = (rows.data[:, :, :length] for rows in self._rows)
+        # Attention gets this very tensor after a step, and in each step of cross-attention, which reads it from the cache.
+        self.keys._fovea_layer = LayerOf(self)
 
     def _take_rows(self, take):
         """Other rows of the batch."""

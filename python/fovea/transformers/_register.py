@@ -1,5 +1,6 @@
 """Registers names in transformers' two tables, and looks at models that are loaded with them."""
 import functools
+import re
 import sys
 import warnings
 
@@ -10,6 +11,8 @@ from ._names import PREFIX, parse
 from ._own_indexers import mask, note_readers, replace_forward
 
 KEY = "fovea_attention"  # in config.json
+_NUMBER = re.compile(r"\.(\d+)(?:\.|$)")
+_ATTENTION = re.compile("attn|attention", re.IGNORECASE)
 
 
 def _transformers():
@@ -69,8 +72,18 @@ def check_interface(model, name):
                          "whose file uses ALL_ATTENTION_FUNCTIONS do")
 
 
+def number_layers(model):
+    """For attention modules without a layer_idx: the number in their path, "encoder.layer.3.attention.self" is 3."""
+    for path, module in model.named_modules():
+        number = _NUMBER.search(path)
+        if (number and getattr(module, "layer_idx", None) is None and not hasattr(module, "fovea_layer")
+                and _ATTENTION.search(f"{path} {type(module).__name__}")):
+            module.fovea_layer = int(number[1])
+
+
 def _look_at(model):
     _cross.watch(model)
+    number_layers(model)
     note_readers(model)
 
 

@@ -21,7 +21,7 @@ def default_type(dtype):
 
 
 def in_both(compute, default):
-    """What compute() returns with the usual default type and with the other one is the same."""
+    """Checks that compute() returns the same with the usual default type and with the other one."""
     torch.manual_seed(20)
     usual = compute()
     torch.manual_seed(20)

@@ -37,7 +37,7 @@ def test_steps_are_the_full_pass(spec, side):
 
 
 def test_gradients_behind_a_cache():
-    """Of the last tokens, where an earlier part of the text lies in the cache as a constant."""
+    """The last tokens have gradients; an earlier part of the text lies in the cache as a constant."""
     made, ids = mistral(SPECS[0]), hf.tokens()
     gradients = []
     for cache in (transformers.DynamicCache(config=made.config), transformers.DynamicCache()):  # that drops nothing

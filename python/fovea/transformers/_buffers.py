@@ -1,4 +1,4 @@
-"""What the caches of this package share: buffers that any mode of torch may write, and keys that know their layer."""
+"""Buffers that any mode of torch may write, and keys that know their layer: for the caches of this package."""
 import weakref
 
 import torch

@@ -119,7 +119,7 @@ TEST(BytePairs, FindsAddedTokensAndComposesCharacters) {
   strips["added_tokens"][0]["lstrip"] = true;
   strips["added_tokens"][1]["rstrip"] = true;
   EXPECT_THAT(ids_of(made(strips), "b \n<end> b<endless>  \tb"), ElementsAre('b', 300, ' ', 'b', 301, 'b'));
-  // Separators such as U+001C are no white space there.
+  // Separators such as U+001C are not white space there.
   EXPECT_THAT(ids_of(made(strips), "\x1c\v<end><endless>\u00a0\x1f"), ElementsAre(0x1c, 300, 301, 0x1f));
 }
 

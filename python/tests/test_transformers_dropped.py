@@ -7,7 +7,7 @@ import fovea
 import hf
 from hf import transformers
 
-SPECS = ["block(5)|global(2)+topk(3)", "3*fixed(4,1);3*blocks(3,1)", "random(3)", "topk(1,keep=block(3))", "window(3)"]
+SPECS = ["block(5)|global(2)+topk(3)", "bigbird(4)", "3*fixed(4,1);3*blocks(3,1)", "random(3)", "topk(1,keep=block(3))", "window(3)"]
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # sums of some dozen products in another order, through three layers
 
 

@@ -5,8 +5,9 @@ keys that belong together (a text without its padding, one of several packed doc
 stand in it; keys and queries of the padding are sequences of their own, without a partner. `Ranges.encode` puts the list
 into one tensor, which models hand on as the attention mask: [B + 1, 1 + window, 2 to 5, sequences + 1] int64. The first
 two dimensions have stride 0. The first tells B, and no mask that broadcasts over B rows has its size; the second tells the
-window; the third is odd for masks that are not causal, and 4 or 5 where a cache has dropped tokens (_dropped.py). Models leave masks of four dimensions as they are, so a prepared mask may be
-handed in again. Masks that are no list of ranges stay dense (_dense.py).
+window; the third is odd for masks that are not causal, and 4 or 5 where a cache has dropped tokens (_dropped.py). Models
+leave masks of four dimensions as they are, so a prepared mask may be handed in again. Masks that are no list of ranges stay
+dense (_dense.py).
 """
 from dataclasses import dataclass
 

@@ -6,7 +6,7 @@
 #   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
 # DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
 #
-# The 23 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
+# The 25 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
 # continues. --finished trains nothing and prints the tables of the runs that are finished. --updates is 3000 by default.
 set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -47,3 +47,18 @@ def test_gradients_behind_a_cache():
         made(ids[:, 15:], past_key_values=cache).logits.square().sum().backward()
         gradients.append(torch.cat([p.grad.flatten() for p in made.parameters()]))
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4 * float(gradients[0].abs().max()))
+
+
+def test_a_step_copies_no_dropped_keys(monkeypatch):
+    """Its memory would grow with the text."""
+    from fovea.transformers import _dropped
+    rows = []
+
+    def noting(q, k, v, *args, **kwargs):
+        rows.append((k.size(0), v.size(0)))
+        return fovea.attention(q, k, v, *args, **kwargs)
+
+    monkeypatch.setattr(_dropped, "attention", noting)
+    made, ids = mistral("block(5)"), hf.tokens()
+    made.generate(ids, max_new_tokens=2, do_sample=False)
+    assert rows == [(3 * 7, 3 * 7)] * 3  # rows of the batch, keys of the window; layers

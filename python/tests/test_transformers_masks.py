@@ -257,6 +257,33 @@ def test_models_that_compute_with_their_mask():
 
 
 @hf.newer
+@pytest.mark.parametrize("own", [True, False])
+def test_biases_that_a_model_adds_to_its_mask(own):
+    """BEiT adds its position biases to its mask, in each layer or once for all."""
+    torch.manual_seed(4)
+    sizes = {name: hf.SIZES[name] for name in ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")}
+    made = transformers.BeitModel(transformers.BeitConfig(
+        **sizes, image_size=24, patch_size=8, hidden_dropout_prob=0.0, use_relative_position_bias=own,
+        use_shared_relative_position_bias=not own)).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.normal_(std=0.3)
+    outs = []
+    for name in ("eager", FULL, TOPK):
+        hf.switch(made, name)
+        made.zero_grad()
+        states = made(torch.randn(2, 3, 24, 24, generator=torch.Generator().manual_seed(5))).last_hidden_state
+        states.square().mean().backward()
+        outs.append((states.detach(), torch.cat([p.grad.flatten() for p in made.parameters() if p.grad is not None])))
+    for ours in outs[1:]:
+        for a, b in zip(ours, outs[0]):
+            torch.testing.assert_close(a, b, **CLOSE)
+    hf.switch(made, fovea.transformers.register("window(4)"))
+    with pytest.raises(NotImplementedError, match=r"'window\(4\)' goes with masks that are causal or of padding"):
+        made(torch.zeros(2, 3, 24, 24))
+
+
+@hf.newer
 @pytest.mark.parametrize("family", ["T5", "UMT5"])
 def test_position_biases_are_added(family):
     torch.manual_seed(4)

@@ -135,3 +135,18 @@ def test_sweeps_without_a_loss_or_a_list(batch, specs, kind, message):
     with pytest.raises(kind, match=message) as error:
         fovea.sweep(hf.model("llama"), batch, specs)
     assert one_line(error)
+
+
+@pytest.mark.parametrize("spec", ["random(3)", "topk(2,keep=random(1))"])
+def test_random_keys_where_no_places_are_known(spec):
+    """They are drawn by place: under a mask of pairs they would come from hidden keys, and a static cache that has dropped
+    the beginning of a text does not tell how much of it."""
+    made, ids = hf.model("mistral", fovea.transformers.register(spec)), hf.tokens()
+    pairs = torch.ones(hf.LENGTH, hf.LENGTH, dtype=torch.bool).tril()[None, None].clone()
+    pairs[0, 0, 20, 7] = False
+    with pytest.raises(NotImplementedError, match="goes with masks that are causal or of padding") as error:
+        made(ids, attention_mask=pairs)
+    assert one_line(error)
+    with pytest.raises(ValueError, match="goes by places, and MistralAttention has 1 queries and 7 keys") as error:
+        made.generate(ids, max_new_tokens=3, do_sample=False, cache_implementation="static")
+    assert one_line(error)

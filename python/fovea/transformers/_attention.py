@@ -9,7 +9,7 @@ from ._chosen import chosen_attention, dense_weights
 from ._dense import Dense, dense_attention, read_mask, with_position_bias
 from ._dropped import attention_after_dropped, needs_dropped, weights_after_dropped
 from ._indexed import listed_blocks, with_indices, within_blocks
-from ._names import chosen_keys, within
+from ._names import chosen_keys, has_pattern, within
 
 # Arguments that change what attention computes, and what they are.
 _REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
@@ -180,7 +180,7 @@ def _check_places(module, spec, cross, lengths, has_places):
         raise ValueError(f"fovea: '{spec}' compares positions, and {type(module).__name__} does not tell whether its keys are "
                          "of its own text; give the layer a spec without a pattern")
     if q_length != k_length and not has_places:
-        raise ValueError(f"fovea: '{spec}' compares positions, and {type(module).__name__} has {q_length} queries and "
+        raise ValueError(f"fovea: '{spec}' goes by places, and {type(module).__name__} has {q_length} queries and "
                          f"{k_length} keys, whose places no mask tells; give the layer a spec without a pattern")
 
 
@@ -237,7 +237,7 @@ def function(mechanism):
             key, value = (key, value) if narrow is None else narrow.wide()
             ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
             spec, has = spec_of(module, layer, 0, cross)
-            if "positional" in has:
+            if has_pattern(has):
                 _refuse_dense(module, spec)
             return dense_attention((query, key, value), ranges, spec, {**options, **_own_number(module, has)}, wants_weights)
         if ranges is None:
@@ -255,7 +255,7 @@ def function(mechanism):
         spec, has = spec_of(module, layer, 0 if not window else window if causal else 2 * window + 1, cross)
         positional = "positional" in has
         causal = causal or step and positional  # one query stands at the last key
-        if positional and not causal:
+        if not causal and (positional or ranges is not None and cross is False and has_pattern(has)):
             _check_places(module, spec, cross, (q_length, key.size(2)), ranges is not None and ranges.placed)
         aligned = causal or positional
         plain = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,

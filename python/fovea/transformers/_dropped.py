@@ -53,14 +53,18 @@ def _tokens(x):
 
 def attention_after_dropped(qkv, spec, ranges, options):
     """[B N_q, H, D_v]; any of a row's keys stands for its dropped ones."""
-    query, key, value = qkv
-    rows, offsets = [], [0]
-    for begin, end, dropped in _sequences(ranges, key.size(2)):
+    k_length, rows, offsets = qkv[1].size(2), [], [0]
+    for begin, end, dropped in _sequences(ranges, k_length):
         rows += [torch.full((dropped,), begin, **_CPU), torch.arange(begin, end, **_CPU)]
         offsets.append(offsets[-1] + dropped + end - begin)
-    rows = torch.cat(rows).to(key.device)
-    k, v = (_tokens(x).index_select(0, rows) for x in (key, value))
-    return attention(_tokens(query), k, v, spec, q_offsets=ranges.queries, k_offsets=torch.tensor(offsets, **_CPU), **options)
+    rows, offsets = torch.cat(rows), torch.tensor(offsets, **_CPU)
+    q, k, v = map(_tokens, qkv)
+    learns = torch.is_grad_enabled() and any(x.requires_grad for x in qkv)
+    if learns or k.size(-1) != v.size(-1):
+        k, v = (x.index_select(0, rows.to(x.device)) for x in (k, v))
+        return attention(q, k, v, spec, q_offsets=ranges.queries, k_offsets=offsets, **options)
+    return attention(q, k, v, spec, q_offsets=ranges.queries, k_begins=offsets[:-1], k_lengths=offsets.diff(), k_tokens=rows,
+                     **options)
 
 
 def weights_after_dropped(query, key, spec, ranges, options):

@@ -6,6 +6,7 @@ import torch
 from .._functional import attention, attention_weights
 from ._dense import Dense, allowed_pairs
 from ._masks import is_encoded
+from ._names import has_pattern
 from ._own_indexers import takes_ranges
 
 
@@ -19,8 +20,8 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
     """
     (query, key, value), (spec, has) = qkv, resolved
     heads, q_length, k_length = query.size(1), query.size(2), key.size(2)
-    if "positional" in has:
-        raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
+    if has_pattern(has):
+        raise ValueError(f"fovea: '{spec}' goes by places, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
     if is_encoded(mask, query.size(0)):
         if not takes_ranges(config):

@@ -59,6 +59,11 @@ def chosen_keys(spec):
     return int(found[1]) if found else None
 
 
+def has_pattern(has):
+    """Whether a spec of these properties goes by the places of queries and keys, which random(k) draws from."""
+    return "positional" in has or "seed" in has
+
+
 def _checked_spec(text):
     found = _CHOSEN.fullmatch(text.strip())
     if found:

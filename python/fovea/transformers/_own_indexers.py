@@ -22,7 +22,7 @@ _LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).uns
 _PARAMETERS = ["self", "hidden_states", "q_resid", "position_embeddings", "attention_mask", "position_ids", "cache"]
 _replaced = set()  # model types
 # In files whose own code computes with the mask of pairs: what form of it the code expects.
-_ADDS = re.compile(r"attention_scores \+ attention_mask")
+_ADDS = re.compile(r"(attention_scores|_bias) \+ attention_mask")
 _READS = re.compile(r"\b(attention_)?mask\.dtype == torch\.bool")
 _forms = {}  # by model type: added_mask or dense_mask
 

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 from bert_commands import embedded, error_of, lacks
-from bert_folder import layers, pieces, read_safetensors, write_bert
+from bert_folder import layers, pieces, read_safetensors, write_bert, write_safetensors
 from fovea_program import Workplace, checked, run
 
 try:
@@ -65,6 +65,17 @@ class Convert(unittest.TestCase):
         self.assertIn("left out: tensors that do not belong to the encoder: cls.bias, pooler.dense.weight", log)
         first, second = (embedded(F / name, LINES, 3)["0"] for name in ("head-model", "model"))
         self.assertTrue(torch.equal(first, second))
+
+    def test_weights_in_several_files(self):
+        shutil.copytree(F / "uncased", F / "parts")
+        (F / "parts" / "model.safetensors").unlink()
+        places = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(sorted(self.tensors))}
+        for file in set(places.values()):
+            write_safetensors(F / "parts" / file, {name: self.tensors[name] for name in places if places[name] == file})
+        (F / "parts" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+        checked("convert", "--from", "bert", F / "parts", "--output", F / "parts-model")
+        self.assertEqual((F / "parts-model" / "model.safetensors").read_bytes(),
+                         (F / "model" / "model.safetensors").read_bytes())
 
     def test_the_way_back_gives_the_same_tensors(self):
         checked("convert", "--to", "bert", F / "model", "--output", F / "again")

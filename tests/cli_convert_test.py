@@ -9,10 +9,11 @@ import shutil
 import struct
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 from bert_commands import lacks
-from bert_folder import read_safetensors
+from bert_folder import read_safetensors, write_safetensors
 from fovea_program import Refusals, checked
 
 try:
@@ -71,6 +72,30 @@ def pieces_of(lines):
         from_marian("post", F / "splitter")
     text = checked("embed", "--model", F / "splitter", "--pieces", stdin="".join(line + "\n" for line in lines)).stdout
     return [[piece for piece in line.split() if piece != "</s>"] for line in text.splitlines()]
+
+
+def with_option(old, new):
+    """A change of changed() that replaces lines of the options. One zero byte ends them, as CTranslate2's converter expects."""
+    def change(arrays):
+        data = arrays["special:model.yml.npy"]
+        start = data.index(b"\n") + 1
+        assert old.encode() in data[start:], old
+        text = data[start:].rstrip(b"\0").replace(old.encode(), new.encode()) + b"\0"
+        header = b"{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }" % len(text)
+        header = header.ljust(117) + b"\n"
+        arrays["special:model.yml.npy"] = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + text
+    return change
+
+
+def changed(name, change):
+    """A copy of a model whose arrays `change` may alter: {name in the archive: bytes}."""
+    with zipfile.ZipFile(HERE / "marian-post.npz") as archive:
+        arrays = {entry: archive.read(entry) for entry in archive.namelist()}
+    change(arrays)
+    with zipfile.ZipFile(F / name, "w") as archive:
+        for entry, data in arrays.items():
+            archive.writestr(entry, data)
+    return F / name
 
 
 class Marian(Refusals):
@@ -188,16 +213,6 @@ class Marian(Refusals):
         self.assertFalse((F / "never").exists())
         shutil.rmtree(F / "never", ignore_errors=True)
 
-    def changed(self, name, change):
-        """A copy of a model whose arrays `change` may alter: {name in the archive: bytes}."""
-        with zipfile.ZipFile(HERE / "marian-post.npz") as archive:
-            arrays = {entry: archive.read(entry) for entry in archive.namelist()}
-        change(arrays)
-        with zipfile.ZipFile(F / name, "w") as archive:
-            for entry, data in arrays.items():
-                archive.writestr(entry, data)
-        return F / name
-
     def test_bad_files(self):
         whole = (HERE / "marian-post.npz").read_bytes()
         for size in (0, 10, len(whole) // 2, len(whole) - 30):
@@ -222,22 +237,11 @@ class Marian(Refusals):
         def reshape(arrays):
             arrays["decoder_l1_ffn_W1.npy"] = arrays["encoder_l2_self_Wq.npy"]
 
-        self.refused_model(self.changed("missing.npz", drop), "'encoder_l2_self_Wq' is missing")
-        self.refused_model(self.changed("extra.npz", add), "the first 'encoder_l3_self_Wq'")
-        self.refused_model(self.changed("shape.npz", reshape), ["'decoder_l1_ffn_W1'", "[16, 32]"])
+        self.refused_model(changed("missing.npz", drop), "'encoder_l2_self_Wq' is missing")
+        self.refused_model(changed("extra.npz", add), "the first 'encoder_l3_self_Wq'")
+        self.refused_model(changed("shape.npz", reshape), ["'decoder_l1_ffn_W1'", "[16, 32]"])
 
     def test_bad_options(self):
-        def replaced(old, new):
-            def change(arrays):
-                data = arrays["special:model.yml.npy"]
-                start = data.index(b"\n") + 1
-                text = data[start:].replace(old.encode(), new.encode())
-                self.assertNotEqual(text, data[start:])
-                header = b"{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }" % len(text)
-                header = header.ljust(117) + b"\n"
-                arrays["special:model.yml.npy"] = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + text
-            return change
-
         cases = [("transformer-ffn-activation: swish", "transformer-ffn-activation: prelu", "transformer-ffn-activation: got 'prelu'"),
                  ("transformer-decoder-autoreg: self-attention", "transformer-decoder-autoreg: average-attention", "transformer-decoder-autoreg: got 'average-attention'"),
                  ("transformer-decoder-autoreg: self-attention", "transformer-decoder-autoreg: rnn", "dec-cell: got 'gru'"),
@@ -246,15 +250,19 @@ class Marian(Refusals):
                  ("type: transformer\n", "type: s2s\n", "type: got 's2s'"),
                  ("transformer-postprocess: dan", "transformer-postprocess: dax", "transformer-postprocess: got 'dax'"),
                  ("transformer-heads: 2", "transformer-heads: 3", "transformer-heads"),
+                 ("right-left: false", "right-left: true", "right-left: got 'true'"),
+                 ("transformer-attention-mask: default", "transformer-attention-mask: alibi", "transformer-attention-mask: got 'alibi'"),
+                 ("transformer-disable-position-embeddings: false", "transformer-disable-position-embeddings: true",
+                  "transformer-disable-position-embeddings: got 'true'"),
                  ("enc-depth: 2", "enc-depth: two", "enc-depth: got 'two'"),
                  ("dim-emb: 16", "dim-emb: [", "special:model.yml: not YAML")]
         for old, new, says in cases:
-            self.refused_model(self.changed("options.npz", replaced(old, new)), says)
+            self.refused_model(changed("options.npz", with_option(old, new)), says)
 
         def no_options(arrays):
             del arrays["special:model.yml.npy"]
 
-        self.refused_model(self.changed("bare.npz", no_options), "special:model.yml")
+        self.refused_model(changed("bare.npz", no_options), "special:model.yml")
         checked("vocab", "--train-sets", HERE / "source.txt", "--type", "char", "--output", F / "other.spm")
         self.refused_model(HERE / "marian-post.npz", f"{PIECES} rows", "--vocabs", SPM, F / "other.spm")
 
@@ -325,6 +333,34 @@ class HuggingFace(Refusals):
         with torch.no_grad():
             self.assertTrue(torch.equal(again(input_ids=ids, labels=ids).logits, self.model(input_ids=ids, labels=ids).logits))
 
+    def test_padding_is_never_written(self):
+        """The padding's logit in OPUS-MT's folders is 0, which may be the best; bad_words_ids keeps transformers from it."""
+        folder = F / "likely-padding"
+        shutil.copytree(self.folder, folder)
+        tensors = tensors_of(folder)
+        tensors["final_logits_bias"][0, PIECES] = 30
+        write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
+        checked("convert", "--from", "huggingface", folder, "--output", F / "from-likely")
+        got = checked("translate", "--model", F / "from-likely", "--beam-size", 1, "--allow-unk", "--cpu-threads", 1, "--quiet",
+                      stdin=SOURCE).stdout.splitlines()[0]
+        source = torch.tensor([[self.vocabulary[piece] for piece in pieces_of(SOURCE.splitlines()[:1])[0]] + [0]])
+        words = [PIECES]
+        while len(words) < 60 and words[-1] != 0:
+            with torch.no_grad():
+                logits = self.model(input_ids=source, decoder_input_ids=torch.tensor([words])).logits[0, -1]
+            words.append(logits[:PIECES].argmax().item())
+        expected = "".join(spm_pieces()[word] for word in words[1:] if word != 0).replace("\u2581", " ").strip()
+        length = min(len(got), len(expected))
+        self.assertTrue(got and got[:length] == expected[:length], (got, expected))
+
+    def test_a_rate_of_null_is_a_missing_one(self):
+        folder = F / "null"
+        shutil.copytree(self.folder, folder)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(dict(config, attention_dropout=None, activation_dropout=None)))
+        checked("convert", "--from", "huggingface", folder, "--output", F / "from-null")
+        self.assertEqual(*((F / name / "model.safetensors").read_bytes() for name in ("from-null", "from-hugging-face")))
+
     def test_refusals(self):
         def refused(field, value, says):
             folder = F / f"bad-{field}"
@@ -345,6 +381,8 @@ class HuggingFace(Refusals):
         refused("decoder_layers", 2, "model.decoder.layers.2")
         from_marian("pre", F / "pre-norm")
         self.refused("convert", "--to", "huggingface", F / "pre-norm", "--output", F / "never", says="which MarianMTModel does not have")
+        self.refused("convert", "--to", "huggingface", F / "from-hugging-face", "--precision", "bfloat16", "--output", F / "never",
+                     says="--precision: got bfloat16; it is for language models", code=2)
         self.assertFalse((F / "never").exists())
 
 
@@ -358,6 +396,22 @@ class CTranslate2(Refusals):
                                              max_decoding_length=40, min_decoding_length=0)
         return [("".join(words).replace("\u2581", " ").strip(), score) for result in results
                 for words, score in zip(result.hypotheses, result.scores)]
+
+    def converted_by_ctranslate2(self, npz, folder, **options):
+        """Marian's positions and epsilon stand in the place of those that CTranslate2's converter assumes."""
+        import numpy
+        from ctranslate2.converters import marian
+
+        def positions(dim, rows=2048):
+            angles = numpy.arange(rows)[:, None] / 10000 ** (numpy.arange(dim // 2) / (dim // 2 - 1))
+            return numpy.concatenate([numpy.sin(angles), numpy.cos(angles)], axis=1).astype(numpy.float32)
+
+        vocabulary = F / "ct2-pieces.yml"
+        vocabulary.write_text("".join(f"{json.dumps(piece, ensure_ascii=False)}: {i}\n" for i, piece in enumerate(spm_pieces())))
+        with unittest.mock.patch.object(marian, "_make_sinusoidal_position_encodings", positions):
+            marian.MarianConverter(str(npz), [str(vocabulary)] * 2).convert(str(folder), **options)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(dict(config, layer_norm_epsilon=1e-6)))
 
     def test_it_computes_what_fovea_does(self):
         for name in ("post", "pre"):
@@ -378,6 +432,43 @@ class CTranslate2(Refusals):
         self.assertEqual(translated(model), translated(F / "back"))
         checked("convert", "--to", "ctranslate2", F / "back", "--output", F / "back-ct2")
         self.assertEqual((F / "there-ct2/model.bin").read_bytes(), (F / "back-ct2/model.bin").read_bytes())
+
+    def test_marians_gelu_is_ctranslate2s(self):
+        """Marian's gelu is x sigmoid(1.702 x); CTranslate2's own converter reads it so."""
+        npz = changed("gelu.npz", with_option("transformer-ffn-activation: swish", "transformer-ffn-activation: gelu"))
+        self.converted_by_ctranslate2(npz, F / "gelu-ct2")
+        checked("convert", "--from", "marian", npz, "--vocabs", SPM, SPM, "--output", F / "gelu")
+        ours = [(text, score) for _, text, score in best(translated(F / "gelu", "--max-length", 40))]
+        for (text, score), (other, other_score) in list(zip(ours, self.hypotheses(F / "gelu-ct2")))[::3]:
+            self.assertEqual(text, other)
+            self.assertAlmostEqual(score, other_score, delta=1e-5 * abs(score))
+
+    def test_folders_of_its_own_converter(self):
+        pair = ("--train-sets", HERE / "valid.src", HERE / "valid.trg", "--cpu-threads", 1, "--quiet")
+        npz = changed("own.npz", with_option("skip: false", "skip: false"))
+        plain = checked("score", "--model", from_marian("post", F / "own-plain"), *pair).stdout.split()
+        for quantization, share in ((None, 1e-5), ("int16", 0.01), ("int8", 0.2)):  # int16 has three decimals, int8 two
+            folder, model = F / f"own-ct2-{quantization}", F / f"own-{quantization}"
+            self.converted_by_ctranslate2(npz, folder, quantization=quantization)
+            checked("convert", "--from", "ctranslate2", folder, "--vocabs", SPM, SPM, "--output", model)
+            for line, expected in zip(checked("score", "--model", model, *pair).stdout.split(), plain, strict=True):
+                self.assertAlmostEqual(float(line), float(expected), delta=share * abs(float(expected)), msg=quantization)
+
+    def test_sentences_with_other_ends_are_refused(self):
+        checked("convert", "--to", "ctranslate2", from_marian("post", F / "ends"), "--output", F / "ends-ct2")
+        path = F / "ends-ct2/config.json"
+        config = json.loads(path.read_text())
+
+        def refused(says, **changes):
+            path.write_text(json.dumps({**config, **changes}))
+            self.refused("convert", "--from", "ctranslate2", F / "ends-ct2", "--output", F / "never", says=says)
+
+        refused("add_source_eos: got false; expected true", add_source_eos=False)
+        refused("add_source_bos: got true; expected false", add_source_bos=True)
+        refused('eos_token: got "<end>"; expected "</s>"', eos_token="<end>")
+        path.unlink()
+        self.refused("convert", "--from", "ctranslate2", F / "ends-ct2", "--output", F / "never", says="config.json")
+        self.assertFalse((F / "never").exists())
 
     def test_bad_files(self):
         model = from_marian("post", F / "hostile")

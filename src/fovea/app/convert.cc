@@ -5,6 +5,7 @@
 
 #include "fovea/app/options.h"
 #include "fovea/app/torch.h"
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/spec/config_problems.h"
@@ -67,6 +68,9 @@ int run_convert(const std::vector<std::string>& arguments) {
   } else if (is_language_model(config)) {
     language::convert(config);
   } else {
+    if (config.precision != "float32")
+      throw UsageError(cat("--precision: got ", config.precision,
+                           "; it is for language models, and MarianMTModel is written in float32"));
     models::convert(config);
   }
   return 0;

@@ -52,10 +52,10 @@ struct BeamOptions {
   int64_t beam_size = 5;
   double normalize = 1;
   LengthPenalty penalty = LengthPenalty::kPower;
-  int64_t num_best = 1;               // hypotheses wanted, at most beam_size
-  int64_t vocabulary = 0;             // number of tokens
-  int64_t start = 0, eos = 0;         // first input; the end of a sentence
-  std::optional<int64_t> never = {};  // a token that no hypothesis has, as of probability 0; the others keep theirs
+  int64_t num_best = 1;             // hypotheses wanted, at most beam_size
+  int64_t vocabulary = 0;           // number of tokens
+  int64_t start = 0, eos = 0;       // first input; the end of a sentence
+  std::vector<int64_t> never = {};  // tokens that no hypothesis has, as of probability 0; the others keep theirs
   bool ends_twice = false;  // hypotheses have several sentences, each with its end, and a second end ends the last
 };
 

@@ -24,7 +24,7 @@ BeamSentence some_sentence(int64_t number) {
   sentence.options.penalty = rng.below(2) == 0 ? LengthPenalty::kPower : LengthPenalty::kGnmt;
   sentence.options.vocabulary = 13;
   sentence.options.start = number, sentence.options.eos = kEos;
-  if (rng.below(2) == 0) sentence.options.never = 5;
+  if (rng.below(2) == 0) sentence.options.never = {5};
   sentence.max_length = static_cast<int64_t>(rng.below(20));
   if (rng.below(3) == 0 && sentence.max_length > 4)
     sentence.demands = Demands({{Phrase{{7, 9}}}, {Phrase{{8}}, Phrase{{10, 11}}}}, nullptr);

@@ -14,9 +14,9 @@ SearchedSentence::SearchedSentence(BeamSentence sentence)
   beam_size_ = rows_for_banks(beam_size_, live_.front().missing + 1);
 }
 
-// More than the beam: the end of the sentence and the excluded token may be among a row's best, and beam_size others
+// More than the beam: the end of the sentence and the excluded tokens may be among a row's best, and beam_size others
 // must remain.
-int64_t SearchedSentence::candidates_per_row() const { return beam_size_ + (sentence_.options.never ? 2 : 1); }
+int64_t SearchedSentence::candidates_per_row() const { return beam_size_ + 1 + std::ssize(sentence_.options.never); }
 
 void SearchedSentence::append_asked(size_t row, std::vector<int32_t>& words) const {
   if (length_ < sentence_.max_length) sentence_.demands.append_wanted(live_[row].said, words);
@@ -59,11 +59,12 @@ std::vector<Hypothesis> SearchedSentence::best() const {
 
 void SearchedSentence::extend(const Rows& rows) {
   const int64_t n = std::min(candidates_per_row(), rows.n);
+  const std::vector<int64_t>& never = sentence_.options.never;
   for (size_t i = 0; i < live_.size(); ++i) {
     const size_t row = static_cast<size_t>(rows.first) + i;
     const Candidate* best = &rows.next.best[row * static_cast<size_t>(rows.n)];
     for (int64_t j = 0; j < n; ++j) {
-      if (best[j].token == sentence_.options.never) continue;
+      if (std::ranges::find(never, best[j].token) != never.end()) continue;
       extensions_.push_back(
           {live_[i].log_prob + best[j].log_prob, best[j].token, static_cast<int64_t>(i), best[j].log_prob});
     }

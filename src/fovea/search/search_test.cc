@@ -134,7 +134,9 @@ std::vector<Hypothesis> by_definition(const Table& table, int64_t sentence, int6
     for (size_t row = 0; row < live.size(); ++row) {
       const std::vector<double> next = table.next(sentence, live[row].tokens);
       for (int64_t token = 0; token < table.vocabulary; ++token) {
-        if ((length > max_length && token != options.eos) || token == options.never) continue;
+        if ((length > max_length && token != options.eos) ||
+            std::ranges::find(options.never, token) != options.never.end())
+          continue;
         all.push_back({live[row].log_prob + next[static_cast<size_t>(token)], token, row});
       }
     }
@@ -170,7 +172,10 @@ TEST(BeamSearch, IsItsDefinition) {
       options.num_best = 1 + static_cast<int64_t>(seed / 7) % options.beam_size;
       options.eos = static_cast<int64_t>(seed / 3) % table.vocabulary;
       const int64_t other = static_cast<int64_t>(seed / 5) % table.vocabulary;
-      if (seed % 3 > 0 && other != options.eos) options.never = other;
+      if (seed % 3 > 0 && other != options.eos) options.never = {other};
+      const int64_t third = static_cast<int64_t>(seed / 2) % table.vocabulary;
+      if (seed % 3 > 1 && third != options.eos && third != other && table.vocabulary > 3)
+        options.never.push_back(third);
       const std::vector<int64_t> max_lengths = {12, 3, 0};
       const auto found = search(table, max_lengths, options);
       for (size_t s = 0; s < max_lengths.size(); ++s) {

@@ -47,8 +47,8 @@ int64_t json_number(const Json& object, const std::string& name, const JsonRange
 }
 
 double json_rate(const Json& object, const std::string& name, double usual, double most, const std::string& origin) {
-  const auto found = object.find(name);
-  if (found == object.end()) return usual;
+  const Json* const found = find_json(object, name);
+  if (found == nullptr) return usual;
   if (!found->is_number() || !(found->get<double>() >= 0) || found->get<double>() > most)
     throw Error(
         cat(origin, ": ", name, ": got ", shown_json(*found), "; expected a number from 0 to ", shortest(most)));

@@ -31,6 +31,17 @@ struct ActivationNumber {
 };
 constexpr std::array kActivations = {ActivationNumber{0, "relu"}, ActivationNumber{2, "swish"},
                                      ActivationNumber{3, "gelu"}};
+// Scalars of each side that a configuration takes over or that do not matter to our models.
+constexpr std::array<std::string_view, 10> kKnownScalars = {"num_heads",
+                                                            "pre_norm",
+                                                            "activation",
+                                                            "scale_embeddings",
+                                                            "start_from_zero_embedding",
+                                                            "embeddings_merge",
+                                                            "alignment_heads",
+                                                            "alignment_layer",
+                                                            "alibi_use_positive_positions",
+                                                            "scale_alibi"};
 constexpr double kUsualEpsilon = 1e-5;  // of norms, where config.json gives none
 constexpr int64_t kWrittenPositions = 1024;
 
@@ -72,10 +83,11 @@ class Variables {
  public:
   Variables(CTranslate2File file, std::string origin) : origin_(std::move(origin)), file_(std::move(file)) {
     for (const auto& [name, variable] : file_.variables) {
+      if (name.ends_with("weight_scale")) continue;
       const at::Tensor tensor = tensor_of(variable);
       if (tensor.dim() == 0) {
         scalars_[name] = tensor.item<double>();
-      } else if (!name.ends_with("weight_scale")) {
+      } else {
         tensors_[name] = plain(name, tensor);
       }
     }
@@ -98,11 +110,12 @@ class Variables {
                       "; expected one value for both"));
     return encoder;
   }
-  void require_off(const std::string& name) const {
-    for (const char* side : {"encoder/", "decoder/"}) {
-      const double value = scalar(cat(side, name)).value_or(0);
-      if (value != 0) throw Error(cat(origin_, ": ", side, name, ": got ", shortest(value), "; expected 0"));
-    }
+  // Other scalars change what a model computes: scale_outputs, final_logit_softcapping, a layer's queries_scale, ...
+  void require_known_scalars() const {
+    for (const auto& [name, value] : scalars_)
+      if (value != 0 &&
+          std::ranges::find(kKnownScalars, std::string_view(name).substr(name.find('/') + 1)) == kKnownScalars.end())
+        throw Error(cat(origin_, ": ", name, ": got ", shortest(value), "; expected 0, or none"));
   }
   const nn::NamedTensors& tensors() const { return tensors_; }
   const at::Tensor* find(const std::string& name) const {
@@ -162,8 +175,7 @@ EncoderDecoderConfig config_of(const Variables& variables, const Json& json, con
   if (scale != 1 && std::abs(scale - root) > 1e-4 * root)
     throw Error(
         cat(origin, ": scale_embeddings: got ", shortest(scale), "; expected the root of the width, ", shortest(root)));
-  for (const char* name : {"alibi", "multi_query_attention", "rms_norm", "shared_layer_norm"})
-    variables.require_off(name);
+  variables.require_known_scalars();
   config.decoder_start = variables.scalar("decoder/start_from_zero_embedding").value_or(0) != 0 ? "zeros" : "eos";
   const at::Tensor* positions = variables.find("encoder/position_encodings/encodings");
   if (positions == nullptr || positions->dim() != 2 || positions->size(1) != config.dim_emb)
@@ -187,10 +199,17 @@ ModelTables take_tables(TensorTaker& tensors, const Variables& variables, const 
   return tables;
 }
 
-// The value of null means that the field is missing.
-Json without_nulls(Json json) {
-  for (auto entry = json.begin(); entry != json.end();) entry = entry->is_null() ? json.erase(entry) : std::next(entry);
-  return json;
+// A sentence of our models ends with </s>, and a decoder begins with that token or with zeros.
+void require_usual_ends(const Json& json, const EncoderDecoderConfig& config, const std::string& origin) {
+  const auto require = [&](const char* name, const std::string& expected) {
+    const Json* const found = text::find_json(json, name);
+    const std::string got = found == nullptr ? "null" : text::shown_json(*found);
+    if (got != expected) throw Error(cat(origin, ": ", name, ": got ", got, "; expected ", expected));
+  };
+  require("add_source_bos", "false");
+  require("add_source_eos", "true");
+  require("eos_token", "\"</s>\"");
+  if (config.decoder_start == "eos") require("decoder_start_token", "\"</s>\"");
 }
 
 VocabPair folder_vocabs(const ForeignFiles& files) {
@@ -271,11 +290,11 @@ ForeignModel read_ctranslate2(const ForeignFiles& files) {
   CTranslate2File file = parse_ctranslate2(bytes, weights_path);
   if (file.specification != "TransformerSpec")
     throw Error(cat(weights_path, ": is a ", file.specification, "; expected a TransformerSpec, a translation model"));
-  const Json json = std::filesystem::exists(config_path)
-                        ? without_nulls(text::parse_json_object(read_text_file(config_path), config_path))
-                        : Json::object();
+  require_file(config_path, "model");
+  const Json json = text::parse_json_object(read_text_file(config_path), config_path);
   const Variables variables(std::move(file), weights_path);
   EncoderDecoderConfig config = config_of(variables, json, weights_path);
+  require_usual_ends(json, config, config_path);
   VocabPair vocabs = folder_vocabs(files);
   ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
   TensorTaker tensors(variables.tensors(), weights_path, "the table of embeddings");

@@ -19,6 +19,9 @@ EncoderDecoderConfig parse_marian_options(const std::map<std::string, std::vecto
 // that parse_marian_options() let pass.
 std::vector<int64_t> marian_tied_layers(const std::map<std::string, std::vector<std::string>>& options,
                                         const std::string& origin);
+// Whether the activation is what Marian calls gelu: x sigmoid(1.702 x). The configuration then has swish, which
+// computes the same if the weights around it are scaled.
+bool marian_has_scaled_swish(const std::map<std::string, std::vector<std::string>>& options);
 // Whether attention has no output projection.
 bool marian_omits_projections(const std::map<std::string, std::vector<std::string>>& options);
 

@@ -36,6 +36,9 @@ const std::vector<Accepted>& accepted_options() {
       {"transformer-pool", {"false"}},
       {"transformer-train-position-embeddings", {"false"}},
       {"transformer-train-positions", {"false"}},
+      {"transformer-disable-position-embeddings", {"false"}},
+      {"transformer-attention-mask", {"default"}},
+      {"right-left", {"false"}},
       {"output-omit-bias", {"false"}},
       {"ulr", {"false"}},
       {"lemma-dim-emb", {"0"}},
@@ -134,7 +137,8 @@ EncoderDecoderConfig parse_marian_options(const Options& options, const std::str
   const std::string decoder_ffn = reader.word("transformer-decoder-dim-ffn", "0");
   if (decoder_ffn != "0" && decoder_ffn != std::to_string(config.transformer_dim_ffn))
     reader.fail("transformer-decoder-dim-ffn", decoder_ffn, cat("that of the encoder, ", config.transformer_dim_ffn));
-  config.transformer_ffn_activation = reader.word("transformer-ffn-activation", "swish");
+  config.transformer_ffn_activation =
+      marian_has_scaled_swish(options) ? "swish" : reader.word("transformer-ffn-activation", "swish");
   config.transformer_dropout = reader.rate("transformer-dropout");
   config.transformer_dropout_attention = reader.rate("transformer-dropout-attention");
   config.transformer_dropout_ffn = reader.rate("transformer-dropout-ffn");
@@ -175,6 +179,10 @@ std::vector<int64_t> marian_tied_layers(const Options& options, const std::strin
   if (std::ssize(tied) != depth)
     reader.fail("transformer-tied-layers", join(*texts, " "), cat("a layer for each of the ", depth));
   return tied;
+}
+
+bool marian_has_scaled_swish(const Options& options) {
+  return Reader(options, "").word("transformer-ffn-activation", "swish") == "gelu";
 }
 
 bool marian_omits_projections(const Options& options) { return Reader(options, "").truth("transformer-no-projection"); }

@@ -65,4 +65,13 @@ LoadedModel load_model(const models::TrainedModel& trained, const std::vector<st
   return {model, std::move(source), std::move(target)};
 }
 
+std::vector<int64_t> never_written(const text::Vocab& target, bool allow_unk) {
+  std::vector<int64_t> tokens;
+  if (!allow_unk) tokens.push_back(target.unk());
+  // A user's symbol of that name has a text; the padding has none.
+  const std::optional<int64_t> padding = target.find("<pad>");
+  if (padding && target.surface(*padding).empty()) tokens.push_back(*padding);
+  return tokens;
+}
+
 }  // namespace fovea::translation

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,9 @@ struct LoadedModel {
 // of the model's training.
 LoadedModel load_model(const models::TrainedModel& trained, const std::vector<std::string>& vocabs = {});
 LoadedModel load_model(const ModelOptions& options, std::string_view option = "--model");
+
+// Tokens that translations never contain: <pad>, which has a row in models of Hugging Face's, and <unk> unless it is
+// allowed.
+std::vector<int64_t> never_written(const text::Vocab& target, bool allow_unk);
 
 }  // namespace fovea::translation

@@ -11,6 +11,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/foreign_model.h"
+#include "fovea/models/formats/tensor_folder.h"
 #include "fovea/models/formats/tensor_taker.h"
 #include "fovea/tasks/bert/hugging_face_tokenizer.h"
 #include "fovea/text/json_values.h"
@@ -193,10 +194,9 @@ BertModel read_bert(const std::filesystem::path& folder) {
   const int64_t rows = model.config.dim_vocabs[0], pieces = model.vocab.size();
   if (pieces > rows)
     throw Error(cat(tokenizer.file, ": got ", pieces, " pieces, but vocab_size is ", rows, "; expected at most that"));
-  if (!std::filesystem::exists(weights_path))
+  if (!std::filesystem::exists(weights_path) && !std::filesystem::exists(folder / "model.safetensors.index.json"))
     throw Error(cat(weights_path, " is missing; save the model with safe_serialization=True"));
-  TensorTaker tensors(plain_names(nn::parse_safetensors(read_file(weights_path), weights_path)), weights_path,
-                      kConfigJson);
+  TensorTaker tensors(plain_names(models::read_tensor_folder(folder)), weights_path, kConfigJson);
   tensors.drop("embeddings.position_ids");  // 0, 1 ..., which old versions wrote
   for (const LayerTensor& table : kTables)
     model.weights[std::string(table.ours)] =

@@ -11,7 +11,7 @@ namespace fovea::captions {
 Captioner::Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerOptions& options)
     : model_(std::move(model), options.layers), vocab_(vocab), options_(options) {
   options_.beam.start = options_.beam.eos = vocab.eos();
-  if (!options.allow_unk) options_.beam.never = vocab.unk();
+  if (!options.allow_unk) options_.beam.never = {vocab.unk()};
   options_.max_length = longest_text(model_.model->config(), options.max_length);
 }
 

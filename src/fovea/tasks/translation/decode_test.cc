@@ -118,14 +118,14 @@ TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
   for (const Format format : {Format::kExact, Format::kInt8}) {
     for (const int64_t size : {int64_t{1}, int64_t{3}, kVocabulary}) {
       TranslateOptions options = beam(size, size);
-      options.beam.never = kNever;
+      options.beam.never = {kNever};
       for (const auto& hypotheses : translate(model, sources, options, 8, format)) {
         for (const auto& hypothesis : hypotheses) EXPECT_EQ(std::ranges::count(hypothesis.tokens, kNever), 0) << size;
       }
     }
   }
   TranslateOptions options = beam(1);
-  options.beam.never = kNever;
+  options.beam.never = {kNever};
   const auto found = translate(model, sources, options, 8);
   for (size_t s = 0; s < sources.size(); ++s) {
     Sentence inputs = {0};

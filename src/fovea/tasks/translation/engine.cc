@@ -119,8 +119,7 @@ Ticket TranslationEngine::add(EngineRequest request) {
   }
   search::BeamOptions beam = request.beam;
   beam.start = beam.eos = parts.loaded.target.eos();
-  beam.never.reset();
-  if (!request.allow_unk) beam.never = parts.loaded.target.unk();
+  beam.never = never_written(parts.loaded.target, request.allow_unk);
   parts.engine.add({ticket, std::move(source.tokens), {beam, longest, pending.terms.demands}});
   pending.request = std::move(request);
   parts.pending.emplace(ticket, std::move(pending));

@@ -40,6 +40,8 @@ void validate(const FilterOptions& options) {
   const bool reads_again = options.keeps() || options.show > 0;
   problems.add_if(options.test != "none" && reads_again,
                   "--test measures the score; leave out --keep, --threshold and --show");
+  problems.add_if(options.test == "none" && options.test_pairs != FilterOptions().test_pairs,
+                  "--test-pairs needs --test");
   for (const std::string& path : options.train_sets) {
     std::error_code ignored;
     const bool is_stream =

@@ -268,6 +268,7 @@ TEST(FilterOptions, ThatContradictAreRefused) {
               }),
               HasSubstr("--keep and --threshold: got both"));
   EXPECT_THAT(said([](FilterOptions& o) { o.test = "halved", o.show = 3; }), HasSubstr("--test measures the score"));
+  EXPECT_EQ(said([](FilterOptions& o) { o.test_pairs = 3; }), "--test-pairs needs --test");
   EXPECT_THAT(said([](FilterOptions& o) { o.show = 3, o.train_sets[1] = "-"; }), HasSubstr("can be read only once"));
   EXPECT_EQ(said([](FilterOptions& o) { o.train_sets[1] = "-"; }), "nothing was thrown");
   EXPECT_THAT(said([](FilterOptions& o) {

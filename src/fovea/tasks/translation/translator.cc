@@ -73,7 +73,7 @@ Translator::Translator(LoadedModel loaded, const Options& options)
   if (options.terms) term_demands_.require_writable(*options.terms);
   options_.search.target_eos = loaded_.target.eos();
   if (options.alignment) require_layer_and_head(loaded_.model->config(), *options.alignment, "--alignment-");
-  if (!options.allow_unk) options_.search.beam.never = loaded_.target.unk();
+  options_.search.beam.never = never_written(loaded_.target, options.allow_unk);
 }
 
 Translator::Translator(const DecodeConfig& config) : Translator(load_model(config), translator_options(config)) {}

@@ -1,4 +1,4 @@
-"""What the tests of other systems' models share: the tiny models of Marian in tests/formats, and changes of their files."""
+"""The tiny models of Marian in tests/formats, and changes of their files, which several tests share."""
 import pathlib
 import shutil
 import struct

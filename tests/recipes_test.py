@@ -12,7 +12,8 @@ import unittest
 from fovea_program import Workplace, checked
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
-OWN = {"caption-scenes", "demo", "demo-language", "multi30k-sweep", "multi30k-tiny"}  # settings that no paper has published
+# Settings that no paper has published.
+OWN = {"caption-scenes", "classical-modern", "demo", "demo-language", "english-bytes", "multi30k-sweep", "multi30k-tiny"}
 PLACE = Workplace()
 
 ONE_UPDATE = ["--after-batches", 1, "--after-epochs", 0, "--optimizer-delay", 1, "--save-freq", 1, "--valid-freq", 1,

@@ -12,7 +12,7 @@ import unittest
 from fovea_program import Workplace, checked
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
-# Settings that no paper has published.
+# Settings of our own, without published figures.
 OWN = {"caption-scenes", "classical-modern", "demo", "demo-language", "english-bytes", "multi30k-sweep", "multi30k-tiny"}
 PLACE = Workplace()
 

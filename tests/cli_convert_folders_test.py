@@ -211,6 +211,19 @@ class CTranslate2(Refusals):
         self.refused("convert", "--from", "ctranslate2", F / "ends-ct2", "--output", F / "never", says="config.json")
         self.assertFalse((F / "never").exists())
 
+    def test_unknown_factors_are_refused(self):
+        folder = F / "factors-ct2"
+        self.converted_by_ctranslate2(changed("factors.npz", with_option("skip: false", "skip: false")), folder)
+        whole = (folder / "model.bin").read_bytes()
+        for name in ("decoder/alibi", "encoder/multi_query_attention"):
+            data = bytearray(whole)
+            value = data.index(name.encode() + b"\0") + len(name) + 1 + 6  # after the rank, the type and the size of 4 bytes
+            self.assertEqual(data[value], 0, name)
+            data[value] = 1
+            (folder / "model.bin").write_bytes(data)
+            self.refused("convert", "--from", "ctranslate2", folder, "--output", F / "never", says=f"{name}: got 1; expected 0, or none")
+        self.assertFalse((F / "never").exists())
+
     def test_bad_files(self):
         model = from_marian("post", F / "hostile")
         checked("convert", "--to", "ctranslate2", model, "--output", F / "whole")

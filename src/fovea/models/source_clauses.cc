@@ -1,5 +1,6 @@
 #include "fovea/models/source_clauses.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -51,16 +52,26 @@ class SourceSplitter {
     const at::Tensor ids = tokens.contiguous();
     const auto* id = ids.const_data_ptr<int64_t>();
     const auto* bounds = offsets.const_data_ptr<int64_t>();
-    std::vector<Pieces> texts;
+    std::vector<Pieces> sentences;
     for (int64_t b = 0; b + 1 < offsets.numel(); ++b)
-      texts.emplace_back(id + bounds[b], static_cast<size_t>(bounds[b + 1] - bounds[b]));
+      add_sentences({id + bounds[b], static_cast<size_t>(bounds[b + 1] - bounds[b])}, sentences);
     std::vector<uint8_t> levels;
-    for (const std::vector<uint8_t>& own : source_.tagger ? by_tagger(texts) : by_dictionary(texts))
+    for (const std::vector<uint8_t>& own : source_.tagger ? by_tagger(sentences) : by_dictionary(sentences))
       levels.insert(levels.end(), own.begin(), own.end());
     return nn::clauses_of_levels(levels, {bounds, static_cast<size_t>(offsets.numel())});
   }
 
  private:
+  // A block of a document has several sentences, and each ends with </s>.
+  void add_sentences(Pieces text, std::vector<Pieces>& sentences) const {
+    while (!text.empty()) {
+      const auto end = std::ranges::find(text, vocab_.eos());
+      const auto size = static_cast<size_t>(end - text.begin()) + (end != text.end() ? 1 : 0);
+      sentences.push_back(text.first(size));
+      text = text.subspan(size);
+    }
+  }
+
   std::vector<std::vector<uint8_t>> by_dictionary(const std::vector<Pieces>& texts) const {
     std::vector<std::vector<uint8_t>> levels;
     levels.reserve(texts.size());

@@ -21,8 +21,8 @@ struct ClauseSource {
 };
 ClauseSource clause_source_of(const nn::Identity& identity);
 
-// Returns the splitter of texts in the pieces of a vocabulary. With a tagger it tags a text once, and remembers its
-// clauses.
+// Returns the splitter of texts in the pieces of a vocabulary. Each sentence of a text, up to its </s>, has clauses of
+// its own. With a tagger it tags a sentence once, and remembers its clauses.
 nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const ClauseSource& source);
 
 // The dictionary of a model in training: the bytes of `path`. If `path` is empty, that of the model in the folder

@@ -74,6 +74,32 @@ TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
   EXPECT_NE(levels_of(by_words(ids, bounds), ids.numel()), expected) << "no signal word of English";
 }
 
+// The blocks of documents have several sentences.
+TEST(ClauseTaggers, ASentenceOfADocumentHasItsClausesAlone) {
+  TaggedTask test;
+  test.train.after_batches = 1;
+  run(test);
+  const nn::Identity identity = nn::load_checkpoint(test.train.model, nn::Load::kModel).identity;
+  const text::Vocab vocab = text::Vocab::load(test.data.vocabs[0]);
+  models::ClauseSource by_words = models::clause_source_of(identity), by_tagger = by_words;
+  by_words.tagger.reset();
+  const std::vector<std::string> lines = {"ama coco bebi", "dada ama", "", "coco coco"};
+  for (const models::ClauseSource& source : {by_tagger, by_words}) {
+    const nn::ClauseSplitter split = models::clause_splitter(vocab, source);
+    std::vector<int64_t> tokens, bounds = {0};
+    for (const std::string& line : lines) {
+      const std::vector<int64_t> pieces = vocab.encode(line);
+      tokens.insert(tokens.end(), pieces.begin(), pieces.end());
+      tokens.push_back(vocab.eos());
+      bounds.push_back(std::ssize(tokens));
+    }
+    const at::Tensor ids = nn::index_tensor(tokens);
+    const nn::Clauses alone = split(ids, nn::index_tensor(bounds));
+    const nn::Clauses together = split(ids, nn::index_tensor({0, ids.numel()}));
+    EXPECT_EQ(levels_of(together, ids.numel()), levels_of(alone, ids.numel()));
+  }
+}
+
 TEST(ClauseTaggers, AResumedRunIsTheRunThatNeverStopped) {
   TaggedTask test;
   test.train.after_batches = 16;

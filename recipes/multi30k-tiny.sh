@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Multi30k English-German with the tiny Transformer: vocabulary, training, average of the last 10, beam 5, BLEU.
+# Multi30k English-German with the tiny Transformer: vocabulary, training, average of the last 10 checkpoints, beam 5, BLEU.
 #   FOVEA_DATA=DIR recipes/multi30k-tiny.sh [RUN FOLDER] [options of fovea train, e.g. --attention 'topk(8)']
 # DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
 set -euo pipefail
@@ -17,7 +17,8 @@ vocab=$run/joint.spm
   --train-sets "$(text train en)" "$(text train de)" --output "$vocab"
 "$fovea" train -c "$recipe/multi30k-tiny.yml" --model "$run/model" --vocabs "$vocab" "$vocab" \
   --train-sets "$(text train en)" "$(text train de)" --valid-sets "$(text val en)" "$(text val de)" "$@"
-"$fovea" average --model "$run/model" --last 10 --output "$run/averaged"
+saved=$(find "$run/model/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
+"$fovea" average --model "$run/model" --last $((saved < 10 ? saved : 10)) --output "$run/averaged"
 "$fovea" translate --model "$run/averaged" --beam-size 5 --normalize 1 \
   --input "$(text test_2016_flickr en)" --output "$run/test_2016_flickr.de"
 "$fovea" evaluate --reference "$(text test_2016_flickr de)" --tokenize none < "$run/test_2016_flickr.de"

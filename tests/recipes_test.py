@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Each recipes/*.yml: all of its options exist and mean what the file says, so do those of its vocabulary's command, and it
-makes one update. Depth, lengths, batches
-and data are small here; width, heads, mechanism, optimiser and schedule are the recipe's."""
+makes one update. Depth, lengths, batches and data are small here; width, heads, mechanism, optimiser and schedule are the
+recipe's. Commands that docs/results.md and the recipes' comments name have options that exist, and values that are accepted."""
 import pathlib
 import random
 import re
 import shlex
 import shutil
+import subprocess
 import unittest
 
 from fovea_program import Workplace, checked
@@ -160,6 +161,76 @@ class Recipes(unittest.TestCase):
                     self.assertIn(f"-c recipes/{path.stem}.translate.yml ", header(decoding[path.stem]))
                     self.translate(decoding[path.stem], run)
                 shutil.rmtree(run)
+
+
+# Options of fovea train follow the folder of these scripts.
+TRAINING_SCRIPTS = {"caption-scenes.sh", "multi30k-sweep.sh", "multi30k-tiny.sh"}
+PLACEHOLDERS = {"SPEC": "full", "KIND": "shuffled", "N": "1"}
+COMMAND = re.compile(r"(?:FOVEA_DATA=\S+ )?(?:\./)?(fovea|recipes/[\w-]+\.(?:sh|py)) (.*)")
+
+
+def commands_of_page(path):
+    """(program, words after it) of the commands between backticks."""
+    for text in re.findall(r"(?<!`)`([^`\n]+)`", path.read_text()):
+        if match := COMMAND.fullmatch(text.replace("\\|", "|")):
+            yield match[1], words(match[2])
+
+
+def commands_of_comment(path):
+    """The same of the lines of a recipe's comments, which a backslash continues."""
+    comments = "\n".join(line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#"))
+    for line in comments.replace("\\\n", "").splitlines():
+        if (match := COMMAND.fullmatch(line)) and "[" not in match[2]:
+            yield match[1], words(match[2])
+
+
+def words(text):
+    """The words of a command before a pipe or a redirection, with values in place of placeholders, and without "..."."""
+    text = re.split(r" [|<>] ", text)[0]
+    return [PLACEHOLDERS.get(word, word) for word in shlex.split(text) if word != "..."]
+
+
+class Commands(unittest.TestCase):
+    def assert_accepted(self, program, arguments):
+        if program == "fovea":
+            arguments = [str(RECIPES.parent / word) if word.startswith("recipes/") else word for word in arguments]
+            if {"--model", "-m"} & set(arguments) and arguments[0] != "train":  # its options are those of the model's task
+                help_text = checked(arguments[0], "--help-all").stdout
+                for option in filter(lambda word: word.startswith("--"), arguments):
+                    self.assertRegex(help_text, rf"{option}\b")
+            else:
+                checked(*arguments, "--dump-config")
+            return
+        script = RECIPES / program.removeprefix("recipes/")
+        self.assertTrue(script.exists(), program)
+        if script.name in TRAINING_SCRIPTS:
+            own = set(re.findall(r"\[(--\w+)", script.read_text()))
+            while arguments and arguments[0] in own:
+                arguments = arguments[1 if arguments[0] == "--finished" else 2:]
+            arguments = arguments[1:] if arguments and not arguments[0].startswith("-") else arguments
+            self.assert_accepted("fovea", ["train", *arguments])
+        elif script.suffix == ".sh":
+            help_text = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout
+            end = arguments.index("--options") if "--options" in arguments else len(arguments)
+            for option in {word for word in arguments[:end] if word.startswith("--")} - {"--help"}:
+                self.assertRegex(help_text, rf"{option}\b")
+            self.assert_accepted("fovea", ["train", *arguments[end + 1:]])
+
+    def test_commands(self):
+        found = [("docs/results.md", *command) for command in commands_of_page(RECIPES.parent / "docs" / "results.md")]
+        for path in sorted(path for path in RECIPES.iterdir() if path.suffix in (".yml", ".sh")):
+            found += [(path.name, *command) for command in commands_of_comment(path)]
+        self.assertGreater(len(found), 60)
+        for place, program, arguments in found:
+            with self.subTest(place=place, command=shlex.join([program, *arguments])):
+                self.assert_accepted(program, arguments)
+
+    def test_options_of_scripts_in_sentences(self):
+        """A comment such as "clause-attention.sh --tag-sets trains taggers"."""
+        for path in RECIPES.glob("*.yml"):
+            for script, option in re.findall(r"([\w-]+\.sh) (--[\w-]+)", header(path)):
+                help_text = subprocess.run([RECIPES / script, "--help"], capture_output=True, text=True, check=True).stdout
+                self.assertRegex(help_text, rf"{option}\b", path.name)
 
 
 if __name__ == "__main__":

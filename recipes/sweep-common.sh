@@ -60,7 +60,8 @@ check_settings() {
   if [ -f "$folder/settings" ] && [ "$(cat "$folder/settings")" != "$settings" ]; then
     fail "--output: '$folder' holds runs with other files or options; name another folder, or remove this one"
   fi
-  printf '%s\n' "$settings" >"$folder/settings"
+  # --finished trains nothing, so the settings of the first training stay open.
+  [ -n "${finished-}" ] || printf '%s\n' "$settings" >"$folder/settings"
 }
 
 # setting NAME FILE: the value of an option of fovea train, with the recipe in FILE and --options.

@@ -107,6 +107,7 @@ class KSweep(unittest.TestCase):
                                         r"full +30\.00\ntopk +32\.00 \(1\.41\) +-\n(?s:.*)\n +seed 1 +seed 2\n"
                                         r"topk k=8 +\+0\.00 \(1\.0000\) +-\ntopk k=2 +- +-\n")
         self.assertEqual(list(output.glob("*/checkpoints")), [])
+        self.assertFalse((output / "settings").exists(), "a training with other options may follow")
 
     def test_documents(self):
         texts = []

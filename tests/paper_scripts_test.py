@@ -205,6 +205,15 @@ class Multi30k(unittest.TestCase):
                                env=os.environ | {"FOVEA_DATA": str(data.parent)})
         self.assertEqual((again.stdout, again.stderr), (result.stdout, ""))
 
+        some = subprocess.run([*command[:3], "--finished", "--mechanisms", "full window", *command[3:]], capture_output=True, text=True,
+                              timeout=600, env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual((some.returncode, some.stderr), (0, ""))
+        self.assertRegex(some.stdout, r"^BLEU on \S+ after 1 updates .*\n\nk = +8 +2\nfull +\d+\.\d\d\nwindow +20\.00 +20\.00\n\n")
+        without = subprocess.run([command[0], "--mechanisms"], capture_output=True, text=True, timeout=600,
+                                 env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual((without.returncode, without.stdout), (1, ""))
+        self.assertIn("got no value for --mechanisms", without.stderr)
+
 
 class Pictures(unittest.TestCase):
     SVG = "{http://www.w3.org/2000/svg}"

@@ -8,6 +8,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_english.h"
+#include "fovea/text/unicode.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -95,11 +96,14 @@ void ClauseDictionary::add(std::string_view line, const std::string& place) {
   if (columns.size() > 3) entry.context = context_of(std::string(trim(columns[3])), place);
   if (entry.words.empty() || entry.words.size() > kMostPhrase)
     throw Error(cat(place, ": got ", entry.words.size(), " words; expected 1 to ", kMostPhrase));
-  for (std::string& word : entry.words) word = lower(word);
+  for (std::string& word : entry.words) word = lower_case(word);
   const auto* const signal = std::ranges::find(kSignalNames, kind);
   const auto* const mark = std::ranges::find(kMarkKinds, kind, &MarkKind::name);
   if (kind == kAbbreviation) {
-    abbreviations_[entry.words.front()] = true;
+    for (std::string& word : entry.words) {
+      if (word.size() > 1 && word.ends_with('.')) word.pop_back();
+      abbreviations_[word] = true;
+    }
   } else if (mark != kMarkKinds.end()) {
     entry.role = mark->role;
     add_marks(entry);
@@ -171,7 +175,7 @@ std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
       continue;
     }
     if (character == "." && in_word &&
-        is_abbreviation(lower(text.substr(result.back().begin, at - result.back().begin)))) {
+        is_abbreviation(lower_case(text.substr(result.back().begin, at - result.back().begin)))) {
       result.back().end = at = end;
       continue;
     }
@@ -213,7 +217,7 @@ std::vector<ClauseDictionary::Tagged> ClauseDictionary::signals(std::span<const 
                                                                 std::span<const std::string> tags) const {
   std::vector<std::string> folded;
   folded.reserve(words.size());
-  for (const std::string& word : words) folded.push_back(lower(word));
+  for (const std::string& word : words) folded.push_back(lower_case(word));
   std::vector<Tagged> result(words.size());
   for (size_t i = 0; i < words.size();) {
     const Entry* entry = match(folded, tags, i);
@@ -230,7 +234,7 @@ std::vector<ClauseDictionary::Tagged> ClauseDictionary::labelled_signals(std::sp
     const auto* const label = std::ranges::find(kSignalLabels, labels[i]);
     if (label == kSignalLabels.end()) continue;
     result[i] = {Role::kSignal, static_cast<Signal>(label - kSignalLabels.begin())};
-    const auto mark = entries_.find(lower(words[i]));
+    const auto mark = entries_.find(lower_case(words[i]));
     if (result[i].signal == Signal::kPunctuation && mark != entries_.end()) result[i].role = mark->second.front().role;
   }
   return result;

@@ -7,6 +7,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/unicode.h"
 
 namespace fovea::text {
 namespace {
@@ -35,14 +36,14 @@ Corrections read_corrections(const std::string& path) {
     if (std::ranges::find(labels, columns[2]) == labels.end())
       throw Error(cat(place, ": got the label '", columns[2], "'; expected one of ", join(labels, ", "),
                       did_you_mean(columns[2], labels)));
-    corrections[{lower(columns[0]), columns[1]}] = columns[2];
+    corrections[{lower_case(columns[0]), columns[1]}] = columns[2];
   }
   return corrections;
 }
 
 std::string label_of(const ClauseDictionary::Tagged& signal, const std::string& word, const std::string& tag,
                      const Corrections& corrections) {
-  const std::string folded = lower(word);
+  const std::string folded = lower_case(word);
   for (const std::string& wanted : {tag, std::string("*")})
     if (const auto found = corrections.find({folded, wanted}); found != corrections.end()) return found->second;
   if (signal.role == ClauseDictionary::Role::kOther) return std::string(kNoSignalLabel);

@@ -136,6 +136,19 @@ TEST(Clauses, OtherLanguagesByTheirDictionary) {
   EXPECT_THAT(clauses(text, clause_starts(text, chinese), 2), ElementsAre("他来", "但是她，", "走"));
 }
 
+TEST(Clauses, CapitalsOfAnyAlphabetAreTheSameWords) {
+  const ClauseDictionary words =
+      ClauseDictionary::parse("punctuation\t.\nconjunction\tи\nconjunction\tÄhnlich wie\n", "words");
+  for (const std::string text : {"x и y", "x И y", "x ähnlich wie y", "x ÄHNLICH Wie y"})
+    EXPECT_THAT(clause_starts(text, words), ElementsAre(ClauseStart{2, 2})) << text;
+}
+
+TEST(Clauses, ALineNamesSeveralAbbreviations) {
+  const ClauseDictionary words = ClauseDictionary::parse("punctuation\t.\nabbreviation\tdr mrs. Ü.\n", "words");
+  const std::string text = "Dr. A and Mrs. B and ü. C. They left";
+  EXPECT_THAT(clauses(text, clause_starts(text, words), 1), ElementsAre("Dr. A and Mrs. B and ü. C. ", "They left"));
+}
+
 struct Columns {
   TestFolder folder;
   ClauseOptions options;

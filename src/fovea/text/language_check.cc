@@ -11,6 +11,7 @@
 #include "fovea/text/clause_dictionary.h"
 #include "fovea/text/code_points.h"
 #include "fovea/text/function_words.h"
+#include "fovea/text/unicode.h"
 
 namespace fovea::text {
 namespace {
@@ -61,7 +62,7 @@ void LanguageCheck::add(std::span<const std::string> words) {
     count_letters(words[i]);
     if (letters_ == letters) continue;  // punctuation and numbers
     ++words_;
-    const std::string folded = lower(words[i]);
+    const std::string folded = lower_case(words[i]);
     const auto found = languages_of_words().find(folded);
     if (found == languages_of_words().end()) continue;
     const bool is_capital = folded != words[i] && i > 0;  // as in names

@@ -107,6 +107,20 @@ int64_t terminal_columns(std::string_view text) {
   return columns;
 }
 
+std::string lower_case(std::string_view text) {
+  if (is_ascii(text)) return lower(text);
+  constexpr UChar32 kDottedCapitalI = 0x130;  // the only character whose lower case is two
+  std::string out;
+  each_character(text, [&](UChar32 c) {
+    if (c == kDottedCapitalI) {
+      out += "i\u0307";
+    } else {
+      append_character(out, u_tolower(c));
+    }
+  });
+  return out;
+}
+
 std::string folded(std::string_view text) {
   std::string cases;
   icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())))

@@ -11,6 +11,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/code_points.h"
+#include "fovea/text/unicode.h"
 
 namespace fovea::text {
 namespace {
@@ -52,21 +53,6 @@ bool is_ideograph(UChar32 c) {
 
 int64_t count_code_points(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-}
-
-// Each character by itself, as in transformers: a capital sigma at the end of a word is a sigma like any other.
-std::string lower_case(const std::string& word) {
-  if (is_ascii(word)) return lower(word);
-  constexpr UChar32 kDottedCapitalI = 0x130;  // the only character whose lower case is two
-  std::string out;
-  each_character(word, [&](UChar32 c) {
-    if (c == kDottedCapitalI) {
-      out += "i\u0307";
-    } else {
-      append_character(out, u_tolower(c));
-    }
-  });
-  return out;
 }
 
 std::string without_accents(const std::string& word) {

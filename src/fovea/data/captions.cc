@@ -16,6 +16,17 @@ namespace fovea::data {
 namespace {
 using Json = nlohmann::json;
 
+// The lines of a JSON string, of which COCO's captions have several, as one line.
+std::string as_one_line(const std::string& text) {
+  if (text.find_first_of("\r\n") == std::string::npos) return text;
+  std::string joined = text;
+  std::ranges::replace(joined, '\r', '\n');
+  std::string result;
+  for (const std::string& line : split(joined, '\n'))
+    if (const auto own = trim(line); !own.empty()) result += cat(result.empty() ? "" : " ", own);
+  return result;
+}
+
 // Collects captions while the parser reads, so that a file of a hundred megabytes is never held as a tree.
 class CaptionJson : public nlohmann::json_sax<Json> {
  public:
@@ -113,7 +124,7 @@ class CaptionJson : public nlohmann::json_sax<Json> {
     if (id.empty()) {
       problem = cat(place, " has no id (image_id, cocoid or imgid)");
     } else {
-      captions.push_back({id, text});
+      captions.push_back({id, as_one_line(text)});
     }
   }
 

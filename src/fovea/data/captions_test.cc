@@ -30,6 +30,15 @@ TEST(Captions, OfCoco) {
               ElementsAre(Caption{"57", "A dog."}, Caption{"s9", "two \"cats\"é"}));
 }
 
+TEST(Captions, OfJsonAreSingleLines) {
+  EXPECT_THAT(parsed(R"({"annotations": [{"image_id": 1, "caption": "A dog.\n"}, {"image_id": 1, "caption": "\n"},
+    {"image_id": 2, "caption": " A cat  on\r\n\n a mat."}, {"image_id": 2, "caption": " two  cats "}]})"),
+              ElementsAre(Caption{"1", "A dog."}, Caption{"1", ""}, Caption{"2", "A cat  on a mat."},
+                          Caption{"2", " two  cats "}));
+  EXPECT_THAT(parsed(R"({"images": [{"split": "train", "imgid": 1, "sentences": [{"raw": "A dog\nruns."}]}]})"),
+              ElementsAre(Caption{"1", "A dog runs."}));
+}
+
 constexpr const char* kKarpathy = R"({"dataset": "coco", "images": [
   {"split": "train", "cocoid": 42, "imgid": 0, "filename": "a.jpg", "sentids": [1, 2],
    "sentences": [{"tokens": ["a", "dog"], "raw": "A dog!", "imgid": 0}, {"raw": "Another dog."}]},

@@ -37,10 +37,10 @@ std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string
 //     KIND <tab> WORD... [<tab> TAG... [<tab> CONTEXT]]
 // KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or `opening` for
 // punctuation that ends nothing, or `abbreviation` for words whose full stop ends nothing. Several words of the other
-// kinds are a phrase, of which the first begins the clause. TAGs are the part-of-speech tags that the first word may have if the text has
-// tags; an entry with the word * is of all words with these tags, and is used only then. CONTEXT is one of
-// kClauseContextNames. If several entries fit, the longest counts, then the first. Lines that begin with # and lines
-// without text count as nothing.
+// kinds are a phrase, of which the first begins the clause. TAGs are the part-of-speech tags that the first word may
+// have if the text has tags; an entry with the word * is of all words with these tags, and is used only then. CONTEXT
+// is one of kClauseContextNames. If several entries fit, the longest counts, then the first. Lines that begin with #
+// and lines without text count as nothing.
 class ClauseDictionary {
  public:
   // Throws an Error of one line that names the place of what is wrong.

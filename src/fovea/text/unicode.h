@@ -18,8 +18,8 @@ std::string normalise(std::string_view text);
 // The columns of a terminal that the text takes: two a wide character, as of Chinese, none a mark on the one before.
 int64_t terminal_columns(std::string_view text);
 
-// Text in lower case, each character by itself, as in transformers: a capital sigma at the end of a word is a sigma like
-// any other.
+// Text in lower case, each character by itself, as in transformers: a capital sigma at the end of a word is a sigma
+// like any other.
 std::string lower_case(std::string_view text);
 
 // For comparing: case folded, letters and digits only, words apart by a blank. The text itself if it has neither.

@@ -35,6 +35,21 @@ class Sweeps(unittest.TestCase):
         self.assertAlmostEqual(found["records"][0]["bleu"], float(re.search(r"= ([\d.]+)", text)[1]), delta=0.0051)
         self.assertAlmostEqual(math.log(found["records"][0]["perplexity"]), found["records"][0]["loss"])
 
+    def test_tokens_of_bleu(self):
+        arguments = [translation(), "--train-sets", SOURCE, TARGET, "--sweep", "full", "--tokenize", "char"]
+        found = json.loads(analyze(*arguments, "--beam-size", 1, "--json"))
+        checked("translate", "--model", translation(), "--input", SOURCE, "--output", F / "hypotheses", "--beam-size", 1,
+                "--cpu-threads", 1, "--quiet")
+        text = checked("evaluate", "--reference", TARGET, "--metrics", "bleu", "--tokenize", "char",
+                       stdin=(F / "hypotheses").read_bytes()).stdout
+        self.assertEqual(found["tokenize"], "char")
+        self.assertGreater(found["records"][0]["bleu"], 0.02)
+        self.assertAlmostEqual(found["records"][0]["bleu"], float(re.search(r"= ([\d.]+)", text)[1]), delta=0.0051)
+        self.assertIn("BLEU: of the whole text, tokens of char, beam 1\n", analyze(*arguments, "--beam-size", 1))
+        refused = run("analyze", "--model", *arguments)
+        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertIn("--tokenize: is for BLEU; add --beam-size, or leave it out", refused.stderr)
+
     def test_of_a_language_model(self):
         model = language("full")
         scored = checked("score", "--model", model, "--train-sets", TARGET, "--quiet", "--cpu-threads", 1).stdout

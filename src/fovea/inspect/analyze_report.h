@@ -41,7 +41,8 @@ struct SweepPoint {
 };
 struct Sweep {
   std::string unit;  // of the loss: "target token"
-  int64_t units = 0, beam_size = 0;
+  int64_t units = 0, beam_size = 0;  // without a beam there is no BLEU
+  std::string tokenize = {};         // of BLEU
   std::vector<SweepPoint> points;
 };
 std::string sweep_table(const Sweep& sweep);

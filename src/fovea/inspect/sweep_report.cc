@@ -85,13 +85,13 @@ std::string sweep_table(const Sweep& sweep) {
   }
   std::string text =
       aligned_table(header, rows) + cat("\nloss: nats per ", sweep.unit, ", mean over ", thousands(sweep.units), "\n");
-  if (has_bleu) text += cat("BLEU: of the whole text, beam ", sweep.beam_size, "\n");
+  if (has_bleu) text += cat("BLEU: of the whole text, tokens of ", sweep.tokenize, ", beam ", sweep.beam_size, "\n");
   return text;
 }
 
 std::string sweep_json(const Sweep& sweep) {
   SweepJson object = {{"unit", sweep.unit}, {"units", sweep.units}};
-  if (sweep.beam_size > 0) object["beam_size"] = sweep.beam_size;
+  if (sweep.beam_size > 0) object["beam_size"] = sweep.beam_size, object["tokenize"] = sweep.tokenize;
   object["records"] = SweepJson::array();
   for (const SweepPoint& point : sweep.points) {
     SweepJson record = {{"spec", point.spec}, {"loss", point.loss}, {"perplexity", std::exp(point.loss)}};

@@ -25,6 +25,7 @@ constexpr std::array kUses = {
     AnalysisUse{"target", Mode::kPicture | Mode::kFigures},
     AnalysisUse{"by", static_cast<uint8_t>(Mode::kFigures)},
     AnalysisUse{"beam-size", kWithBatches | Mode::kPicture},
+    AnalysisUse{"tokenize", static_cast<uint8_t>(Mode::kSweep)},
     AnalysisUse{"cost-pairs", static_cast<uint8_t>(Mode::kSpeeds)},
     AnalysisUse{"mini-batch-words", kWithBatches},
     AnalysisUse{"mini-batch", kWithBatches},
@@ -71,6 +72,8 @@ void validate(const AnalyzeOptions& options) {
       leaves_beam_unread(options, mode),
       "--beam-size: is for a translation of --source, --sweep and --cost; got a text with its target; leave "
       "it out");
+  problems.add_if(mode == Mode::kSweep && options.beam_size == 0 && options.tokenize != AnalyzeOptions().tokenize,
+                  "--tokenize: is for BLEU; add --beam-size, or leave it out");
   problems.add_if(mode == Mode::kPicture && options.models.size() > 1,
                   cat("--model: got ", options.models.size(), " models; the picture of --source is of one model"));
   const bool reads_input =

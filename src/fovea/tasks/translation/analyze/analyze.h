@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/inspect/analyze_options.h"
+#include "fovea/metrics/tokenize.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/run_options.h"
 
@@ -13,11 +14,11 @@ namespace fovea::translation {
 
 // `fovea analyze` for translation models.
 struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
-  std::string target, unit = "word", by;
+  std::string target, unit = "word", by, tokenize = "13a";
   int64_t layer = 0, head = 0, beam_size = 0, cost_pairs = 1000;
   int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 20, max_length = 1000;
 
-  static constexpr auto fields() {
+  static auto fields() {
     using C = AnalyzeOptions;
     const auto model = std::tuple(
         named("model", &C::models,
@@ -33,6 +34,8 @@ struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
         number("beam-size", &C::beam_size,
                "beam of translations: for the picture (0: 5), for speeds (0: 4), and for BLEU in --sweep (0: no BLEU)",
                0, 1000),
+        choice("tokenize", &C::tokenize, "tokens of BLEU in --sweep, like --tokenize of evaluate",
+               metrics::tokenizer_choices()),
         choice("unit", &C::unit, "figures count words, or pieces of the vocabularies", "word|piece"),
         field("by", &C::by,
               "figures of the decoder by the target word just produced: previous (the word), or column:FILE (its entry "

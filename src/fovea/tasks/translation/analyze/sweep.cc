@@ -5,6 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/inspect/analyze_report.h"
 #include "fovea/metrics/bleu.h"
+#include "fovea/metrics/unspaced.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -29,6 +30,13 @@ metrics::BleuStats bleu_of(Translator& translator, const metrics::Bleu& bleu, co
   return sum;
 }
 
+void warn_of_tokens(const std::vector<TextPair>& pairs, const std::string& tokenize) {
+  std::vector<std::string> references;
+  for (const TextPair& pair : pairs) references.push_back(pair.target);
+  const std::string_view better = metrics::better_tokenizer(references, tokenize);
+  if (!better.empty()) log::warn(metrics::unspaced_message("--tokenize", tokenize, better));
+}
+
 struct Measured {
   double log_prob = 0;
   int64_t tokens = 0, pairs = 0;
@@ -38,7 +46,7 @@ struct Measured {
 Measured measure(const AnalyzeOptions& options, const std::string& spec) {
   LoadedModel loaded = load_model(options);
   PairEncoder encoder(loaded, options.max_length);
-  const metrics::Bleu bleu;
+  const metrics::Bleu bleu({.tokenize = options.tokenize});
   std::optional<Translator> translator;
   if (options.beam_size > 0) {
     DecodeConfig decode;
@@ -52,6 +60,7 @@ Measured measure(const AnalyzeOptions& options, const std::string& spec) {
   for (;;) {
     const std::vector<TextPair> window = reader.next(static_cast<size_t>(options.maxi_batch * options.mini_batch));
     if (window.empty()) break;
+    if (translator && sum.pairs == 0 && spec == options.sweep.front()) warn_of_tokens(window, options.tokenize);
     const std::vector<SentencePair> tokens = encoder.encode(window);
     for (const double score : score_pairs(loaded.model, tokens, {options.mini_batch_words, options.mini_batch}))
       sum.log_prob += score;
@@ -69,8 +78,12 @@ Measured measure(const AnalyzeOptions& options, const std::string& spec) {
 
 int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   require_mechanisms(options);
-  inspect::Sweep sweep{.unit = "target token", .units = 0, .beam_size = options.beam_size, .points = {}};
-  const metrics::Bleu bleu;
+  inspect::Sweep sweep{.unit = "target token",
+                       .units = 0,
+                       .beam_size = options.beam_size,
+                       .tokenize = options.tokenize,
+                       .points = {}};
+  const metrics::Bleu bleu({.tokenize = options.tokenize});
   int64_t pairs = 0;
   for (const std::string& spec : options.sweep) {
     const Measured measured = measure(with_mechanism(options, spec), spec);

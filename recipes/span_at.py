@@ -5,7 +5,7 @@ of "Extremely Sparse Transformer".
     recipes/span_at.py RUN... [--bits 1.4 1.3 1.2 1.1]
 
 Prints a row for each run, from its log.jsonl, and - for bits that no validation has reached. The span is that of the last line
-of training up to the validation: give fovea train a --disp-freq that divides --valid-freq."""
+of training up to the validation: give fovea train a --disp-freq that divides --valid-freq. A warning names older spans."""
 import argparse
 import json
 import pathlib
@@ -25,13 +25,17 @@ def records(run):
 
 def span_at(run, bits):
     """The mean span in tokens, or None if no validation has so few bits."""
-    span = None
+    span, updates = None, 0
     for record in sorted(records(run), key=lambda record: (record["updates"], record["event"] == "valid")):
-        span = record.get("notes", {}).get("span-mean", span)
+        if "span-mean" in record.get("notes", {}):
+            span, updates = record["notes"]["span-mean"], record["updates"]
         if record["event"] == "valid" and record["metric"] == "bits-per-byte" and record["value"] <= bits:
             if span is None:
                 sys.exit(f"Error: {run}: no span before update {record['updates']}; expected a model with span(limit,ramp) and a "
                          "--disp-freq of at most --valid-freq")
+            if updates < record["updates"]:
+                print(f"Warning: {run}: the span at {bits:g} bits is that of update {updates}, and the validation that of update "
+                      f"{record['updates']}; train with a --disp-freq that divides --valid-freq", file=sys.stderr)
             return span
     return None
 

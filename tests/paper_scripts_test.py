@@ -158,6 +158,12 @@ class Spans(unittest.TestCase):
         self.assertEqual([line.split()[1:] for line in result.stdout.splitlines()[1:]], [["120.0", "140.0", "-", "-"]])
         self.assertEqual(result.stdout.splitlines()[0].split(), ["bits", "per", "byte", "1.4", "1.3", "1.2", "1.1"])
 
+        with (folder / "log.jsonl").open("a") as log:  # a validation between two lines of training
+            log.write(json.dumps(valid(7, 1.15)) + "\n")
+        result = run("span_at.py", folder, "--bits", 1.2)
+        self.assertEqual((result.returncode, result.stdout.split()[-1], result.stderr.count("\n")), (0, "140.0", 1))
+        self.assertIn("the span at 1.2 bits is that of update 6, and the validation that of update 7", result.stderr)
+
     def test_of_a_training(self):
         model = PLACE.folder / "span-model"
         checked("train", "--task", "language", "--model", model, "--train-sets", PLACE.sides["train"][0], "--valid-sets",

@@ -1,6 +1,7 @@
 #include "fovea/nn/attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/diff.h>
 
@@ -30,6 +31,16 @@ int64_t longest(const at::Tensor& offsets) {
   int64_t most = 0;
   for (int64_t b = 0; b + 1 < offsets.numel(); ++b) most = std::max(most, bounds[b + 1] - bounds[b]);
   return most;
+}
+
+// The sigmoid of each element. at::sigmoid rounds the last elements of a tensor otherwise than those before them, so it
+// would let a token's value depend on the batch. Training takes it for its derivative.
+at::Tensor sigmoid_of_each(const at::Tensor& x) {
+  if (!x.is_cpu() || (at::GradMode::is_enabled() && x.requires_grad())) return x.sigmoid();
+  const at::Tensor result = x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  auto* values = result.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < result.numel(); ++i) values[i] = 1 / (1 + std::exp(-values[i]));
+  return result.to(x.scalar_type());
 }
 
 }  // namespace
@@ -285,7 +296,7 @@ at::Tensor Attention::mixture_probability(const at::Tensor& input) const {
   const int64_t levels = clause_mix_.size(0), heads = place_.heads;
   if (!clause_mix_weight_.defined()) return clause_mix_.sigmoid().unsqueeze(-1);
   const at::Tensor by_token = ops::linear(input, clause_mix_weight_, clause_mix_.view({levels * heads}));
-  return by_token.view({-1, levels, heads, 1}).transpose(0, 1).sigmoid();
+  return sigmoid_of_each(by_token.view({-1, levels, heads, 1}).transpose(0, 1));
 }
 
 at::Tensor Attention::attend_clauses(const Projected& inputs, const PackedOffsets& offsets,

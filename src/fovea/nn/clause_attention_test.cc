@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <memory>
 #include <random>
 
+#include "fovea/nn/attention.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/clause_mix.h"
 
@@ -236,6 +238,32 @@ TEST(ClauseAttention, DoesNotDependOnTheBatchOrTheThreads) {
       attend_to_clauses(clause_heads(mixture_of(4)),
                         {alone.q, alone.k, alone.v, text.offsets.slice(0, 0, 2).contiguous(), in.p, &first}, {});
   EXPECT_TRUE(at::equal(out, together.slice(0, 0, end)));
+}
+
+// Short sentences, of which most values are among the last of a tensor, where vectors of the processor do not reach.
+TEST(ClauseAttention, WeightsByTokenDoNotDependOnTheBatch) {
+  const at::NoGradGuard no_grad;
+  const ClauseCase text(60, 7, 19);
+  const LayerSpec spec = mixture_of(2, "mix(full,clause(1),clause(2),token)+topk(3)");
+  Attention attention({.width = 16, .heads = 2}, {spec, spec}, InitScope(1));
+  at::manual_seed(3);
+  attention.named_parameters()["clause_mix_weight"].normal_();
+  const at::Tensor x = at::randn({text.tokens, 16}), positions = at::arange(text.tokens);
+  const auto run = [&](int64_t begin, int64_t end) {
+    const auto own = [&](const at::Tensor& bounds) {
+      return (bounds.index({bounds.ge(begin).logical_and(bounds.le(end))}) - begin).contiguous();
+    };
+    const auto clauses = std::make_shared<Clauses>();
+    for (const at::Tensor& level : text.clauses.offsets) clauses->offsets.push_back(own(level));
+    const at::Tensor offsets = own(text.offsets);
+    return attention.attend(attention.project(x.slice(0, begin, end), positions.slice(0, begin, end)),
+                            {offsets, offsets}, {}, {.clauses = clauses});
+  };
+  const at::Tensor together = run(0, text.tokens);
+  for (int64_t b = 0; b + 1 < text.offsets.numel(); ++b) {
+    const int64_t begin = text.offsets[b].item<int64_t>(), end = text.offsets[b + 1].item<int64_t>();
+    EXPECT_TRUE(at::equal(run(begin, end), together.slice(0, begin, end))) << "sentence " << b;
+  }
 }
 
 }  // namespace

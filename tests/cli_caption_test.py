@@ -141,6 +141,9 @@ class Use(unittest.TestCase):
         ids = write("ids", "105\n101\n")
         said = checked("caption", "--model", F / "karpathy", "--features", features, "--image-ids", ids, "--cpu-threads", 1)
         self.assertEqual(len(said.stdout.splitlines()), 2)
+        self.assertNotIn("in the order of", said.stderr)
+        said = checked("caption", "--model", F / "karpathy", "--features", features, "--cpu-threads", 1)
+        self.assertIn("captions in the order of the file's tensors: 100, 101, 102 ...; --image-ids gives another order", said.stderr)
 
     def test_coco_with_an_array(self):
         features = write("coco.npy", npy((2, 2, 3), struct.pack("<12f", *range(12)), "<f4"))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/stopwatch.h"
@@ -23,6 +24,17 @@ CaptionerOptions captioner_options(const CaptionCommand& config) {
           .layers = models::step_format(config)};
 }
 
+// Writers of safetensors files sort the names, so the order may be another one than that of the references.
+void tell_order(const CaptionCommand& config, const Inputs& inputs) {
+  constexpr int64_t kShown = 3;
+  const bool has_names = config.features.front().ends_with(".safetensors");
+  if (!has_names || !config.image_ids.empty() || inputs.size() <= 1) return;
+  std::vector<std::string> first;
+  for (int64_t i = 0; i < std::min(inputs.size(), kShown); ++i) first.push_back(one_line(inputs.id(i)).substr(0, 40));
+  log::info(cat("[data] captions in the order of the file's tensors: ", join(first, ", "),
+                inputs.size() > kShown ? " ..." : "", "; --image-ids gives another order"));
+}
+
 }  // namespace
 
 void validate(const CaptionCommand& config) {
@@ -39,6 +51,7 @@ int64_t run_caption(const CaptionCommand& config) {
   LoadedCaptionModel loaded = load_caption_model(config);
   const Inputs inputs({.features = config.features, .ids = config.image_ids}, loaded.config.patch_size);
   require_fitting(loaded.config, inputs, "--features");
+  tell_order(config, inputs);
   Captioner captioner(loaded.model, loaded.vocab, captioner_options(config));
   LineWriter output(config.output);
   const Stopwatch watch;

@@ -305,11 +305,15 @@ class BadInput(Refusals):
         run = PLACE.folder / "validated"
         training = PLACE.training(run, "--valid-freq", 2, "--valid-metrics", "ce-mean-words")
         checked(*training, "--after-batches", 4, "--valid-sets", *PLACE.sides["valid"])
-        warning = "the validation data differ from those of the run so far"
+        warning = "the validation data, or the options of validation, differ from those of the run so far"
         same = checked(*training, "--after-batches", 6, "--valid-sets", *PLACE.sides["valid"])
         self.assertNotIn(warning, same.stderr)
         other = checked(*training, "--after-batches", 8, "--valid-sets", *PLACE.sides["test"])
         self.assertIn(warning, other.stderr)
+        bleu = [*training, "--valid-sets", *PLACE.sides["test"], "--valid-metrics", "bleu"]
+        self.assertNotIn(warning, checked(*bleu, "--after-batches", 9, "--valid-mini-batch-words", 100).stderr)
+        for batches, options in ((10, ["--valid-tokenize", "char"]), (11, ["--valid-beam-size", 2]), (12, [])):
+            self.assertIn(warning, checked(*bleu, "--after-batches", batches, *options).stderr, options)
 
     def test_folders_that_cannot_be_read(self):
         closed = PLACE.folder / "read-only"

@@ -42,7 +42,7 @@ struct TaskParts {
   // A checksum of the training data and of everything that orders it. If it differs on resuming, the epoch starts
   // again, with a warning.
   std::string fingerprint = {};
-  // A checksum of the validation data: best values of other data do not compare. Empty without validation.
+  // A checksum of validation's data and options: best values of others do not compare. Empty without validation.
   std::string valid_fingerprint = {};
   std::span<const Measure> measures = {};
   std::vector<std::string> default_measures = {};  // of --valid-metrics, some of the names; the first decides

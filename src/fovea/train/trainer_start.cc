@@ -171,7 +171,9 @@ void Trainer::resume_validation() {
   if (!validates()) return;
   const std::string before = std::exchange(state_.valid_data, valid_fingerprint_);
   if (before.empty() || before == state_.valid_data) return;
-  log::warn("the validation data differ from those of the run so far; their best values are forgotten");
+  log::warn(
+      "the validation data, or the options of validation, differ from those of the run so far; the best values are "
+      "forgotten");
   state_.best.clear();
 }
 

@@ -144,7 +144,12 @@ TEST(CaptionTraining, MeasuresValidation) {
   EXPECT_NEAR(values[1], loss.loss.item<double>() / loss.weight, 1e-5);
   EXPECT_NEAR(values[3], std::exp(values[1]), 1e-9);
   for (const double value : values) EXPECT_GE(value, 0);
-  EXPECT_NE(task->parts().valid_fingerprint, "");
+  const std::string usual = task->parts().valid_fingerprint;
+  EXPECT_NE(usual, "");
+  test.data.valid_mini_batch = 2;
+  EXPECT_EQ(test.task()->parts().valid_fingerprint, usual);
+  test.data.valid_beam_size = 2;
+  EXPECT_NE(test.task()->parts().valid_fingerprint, usual);
 }
 
 // Patches row by row, each with its rows of pixels.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <span>
 
+#include "fovea/base/file.h"
 #include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -18,6 +19,15 @@
 #include "fovea/tasks/captions/measures.h"
 
 namespace fovea::captions {
+namespace {
+
+// The options on which values of measures depend, besides the data and the model.
+std::string settings_of(const Options& options) {
+  return cat(options.valid_beam_size, " ", options.valid_max_length);
+}
+
+}  // namespace
+
 Validation::Validation(const Options& options, int64_t patch_size, const std::shared_ptr<const Inputs>& train,
                        const text::Vocab& vocab)
     : options_(options), vocab_(vocab) {
@@ -29,7 +39,11 @@ Validation::Validation(const Options& options, int64_t patch_size, const std::sh
   corpus_ = encode_captions(*inputs_, captioned_, vocab, 0, option);
 }
 
-std::string Validation::fingerprint() const { return enabled() ? captions::fingerprint(*inputs_, corpus_) : ""; }
+std::string Validation::fingerprint() const {
+  if (!enabled()) return "";
+  const std::string data = captions::fingerprint(*inputs_, corpus_), settings = settings_of(options_);
+  return settings == settings_of({}) ? data : checksum(cat(data, " ", settings));
+}
 
 models::GivenScore Validation::force(nn::Model& model, Collective& team) const {
   models::warn_of_whole_segments(model->config());

@@ -23,6 +23,16 @@
 #include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
+namespace {
+
+// The options on which values of measures depend, besides the text and the model.
+std::string settings_of(const Options& options) {
+  return cat(options.valid_beam_size, " ", options.valid_max_length_factor, " ", options.valid_tokenize,
+             options.documents ? cat(" ", options.document_length) : "");
+}
+
+}  // namespace
+
 Validation::Validation(const TrainConfig& config, const Options& options, const TrainingData& data,
                        const at::Device& device)
     : options_(options), data_(data), device_(device) {
@@ -43,7 +53,11 @@ Validation::Validation(const TrainConfig& config, const Options& options, const 
 
 std::string Validation::fingerprint() const {
   if (!enabled()) return "";
-  return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
+  const std::string text = checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
+  Options usual;
+  usual.documents = options_.documents;
+  const std::string settings = settings_of(options_);
+  return settings == settings_of(usual) ? text : checksum(cat(text, " ", settings));
 }
 
 models::GivenScore Validation::force(nn::Model& model, Collective& team) const {

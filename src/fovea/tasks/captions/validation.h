@@ -22,7 +22,7 @@ class Validation {
   bool enabled() const { return inputs_ != nullptr; }
   const Inputs& inputs() const { return *inputs_; }        // if enabled
   const CaptionCorpus& corpus() const { return corpus_; }  // empty if not enabled
-  // A checksum of the data, and of options that are not the usual ones and that decide the values. Empty if not enabled.
+  // A checksum of the data, and of options other than the usual ones that decide the values. Empty if not enabled.
   std::string fingerprint() const;
   // The values of `names` in their order, which the processes of a team compute together. Throws Interrupted when a
   // signal comes.

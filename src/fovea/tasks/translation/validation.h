@@ -19,7 +19,7 @@ class Validation {
   Validation(const TrainConfig& config, const Options& options, const TrainingData& data, const at::Device& device);
   bool enabled() const { return !options_.valid_sets.empty(); }
   const data::ParallelCorpus& corpus() const { return corpus_; }  // empty if not enabled
-  // A checksum of the text, and of options that are not the usual ones and that decide the values. Empty if not enabled.
+  // A checksum of the text, and of options other than the usual ones that decide the values. Empty if not enabled.
   std::string fingerprint() const;
   // The values of `names` in their order, the same in each process of the team. Throws Interrupted when a signal comes.
   std::vector<double> run(nn::Model& model, const std::vector<std::string>& names, Collective& team) const;

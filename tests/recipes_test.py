@@ -177,7 +177,7 @@ def commands_of_page(path):
 
 
 def commands_of_comment(path):
-    """The same of the lines of a recipe's comments, which a backslash continues."""
+    """Commands and their words in the lines of a recipe's comments, which a backslash continues."""
     comments = "\n".join(line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#"))
     for line in comments.replace("\\\n", "").splitlines():
         if (match := COMMAND.fullmatch(line)) and "[" not in match[2]:

@@ -40,7 +40,7 @@ struct SweepPoint {
   double bleu = -1;  // negative: not measured
 };
 struct Sweep {
-  std::string unit;  // of the loss: "target token"
+  std::string unit;                  // of the loss: "target token"
   int64_t units = 0, beam_size = 0;  // without a beam there is no BLEU
   std::string tokenize = {};         // of BLEU
   std::vector<SweepPoint> points;

@@ -22,9 +22,7 @@ namespace fovea::captions {
 namespace {
 
 // The options on which values of measures depend, besides the data and the model.
-std::string settings_of(const Options& options) {
-  return cat(options.valid_beam_size, " ", options.valid_max_length);
-}
+std::string settings_of(const Options& options) { return cat(options.valid_beam_size, " ", options.valid_max_length); }
 
 }  // namespace
 

@@ -78,11 +78,8 @@ Measured measure(const AnalyzeOptions& options, const std::string& spec) {
 
 int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   require_mechanisms(options);
-  inspect::Sweep sweep{.unit = "target token",
-                       .units = 0,
-                       .beam_size = options.beam_size,
-                       .tokenize = options.tokenize,
-                       .points = {}};
+  inspect::Sweep sweep{
+      .unit = "target token", .units = 0, .beam_size = options.beam_size, .tokenize = options.tokenize, .points = {}};
   const metrics::Bleu bleu({.tokenize = options.tokenize});
   int64_t pairs = 0;
   for (const std::string& spec : options.sweep) {

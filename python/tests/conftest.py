@@ -1,10 +1,15 @@
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the package of this clone, installed or not
+# The user's cache holds code that torch.compile made for another build, whose operators may have other arguments.
+compiled = tempfile.TemporaryDirectory(prefix="fovea-compiled-")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = compiled.name
 torch.set_num_threads(1)  # small problems: threads would only wait for one another
 
 

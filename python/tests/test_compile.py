@@ -26,10 +26,9 @@ def test_compile(spec, dynamic):
             torch.testing.assert_close(a, b)
 
 
-def test_inductor(monkeypatch, tmp_path):
+def test_inductor():
     """The default backend, once: it compiles C++ and takes its time."""
     torch._dynamo.reset()
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # the user's holds what another build returned
 
     def step(q, k, v):
         return fovea.attention(q * 2, k, v, "topk(3)").exp().sum()

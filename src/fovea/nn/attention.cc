@@ -33,8 +33,8 @@ int64_t longest(const at::Tensor& offsets) {
   return most;
 }
 
-// The sigmoid of each element. at::sigmoid rounds the last elements of a tensor otherwise than those before them, so it
-// would let a token's value depend on the batch. Training takes it for its derivative.
+// The sigmoid of each element by itself. at::sigmoid rounds the last elements of a tensor otherwise than those before
+// them, so with it a token's value would depend on the batch. Training uses at::sigmoid, because it has a derivative.
 at::Tensor sigmoid_of_each(const at::Tensor& x) {
   if (!x.is_cpu() || (at::GradMode::is_enabled() && x.requires_grad())) return x.sigmoid();
   const at::Tensor result = x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();

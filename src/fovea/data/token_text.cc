@@ -95,6 +95,7 @@ class TokenTextLoader {
     counts_.words += words_.words;
     counts_.bytes += offset_;
     counts_.lines += lines_before_ + (last == '\n' ? 0 : 1);
+    if (last != '\n') open_line_of_ = path;
   }
 
   // Tells how much text will come, as far as the sizes of the files say it.
@@ -116,6 +117,7 @@ class TokenTextLoader {
     EncodedText text = {counts_, {std::move(line)}};
     const std::string warning = changes_ ? text::change_warning(*changes_, *units_.vocab(), "lines") : "";
     if (!warning.empty()) text.report.warnings.push_back(warning);
+    if (!joined_.empty()) text.report.warnings.push_back(joined_);
     return text;
   }
 
@@ -186,6 +188,7 @@ class TokenTextLoader {
       if (!units_.has_lines()) put(std::array{static_cast<int32_t>(units_.eos())});
     }
     if (!slice.ids.empty()) {
+      if (!open_line_of_.empty()) end_open_line();
       if (std::exchange(awaits_document_, false)) {
         sink_.begin_document();
         ++documents_;
@@ -194,6 +197,19 @@ class TokenTextLoader {
     }
     words_.add(slice.words);
     lines_before_ += slice.line_ends;
+  }
+
+  // The last line of a file is a line of its own even if it has no line end and another file follows. Bytes and tokens
+  // are those of the files alone, so that they get no line end.
+  void end_open_line() {
+    if (units_.has_lines()) {
+      put(std::array{static_cast<int32_t>(units_.eos())});
+    } else if (joined_.empty() && options_.documents != Documents::kFile) {
+      joined_ =
+          cat(options_.option, ": the last line of ", input_name(open_line_of_), " has no line end, so the text of ",
+              input_name(path_), " continues this line; add a line end to the file if it is to be a line");
+    }
+    open_line_of_.clear();
   }
 
   void put(std::span<const int32_t> ids) {
@@ -221,6 +237,8 @@ class TokenTextLoader {
   TextCounts counts_;                               // of the files that are read
   int64_t size_ = 0, documents_ = 0, unknown_ = 0;  // units, documents, units that are unknown
   bool awaits_document_ = true;                     // the next unit begins one
+  std::string open_line_of_;                        // the file before, if its last line has no line end
+  std::string joined_;                              // a warning of the first such line that goes on in the next file
   DocumentFinder finder_;
   uint64_t expected_bytes_ = 0;
   bool has_reserved_ = false;

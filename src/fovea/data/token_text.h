@@ -48,8 +48,9 @@ struct EncodedText {
 };
 
 // Reads text files, plain or compressed, and encodes them without ever holding a large text; "-" is standard input.
-// Unless units have lines, Units::eos() ends each document but the last. Throws an Error for a missing file, for a text
-// without units and, except with bytes, for a text that is not UTF-8 or that has NUL bytes.
+// Unless units have lines, Units::eos() ends each document but the last. If they have, it also ends a last line without
+// an end of its own, if a file with text follows. Throws an Error for a missing file, for a text without units and,
+// except with bytes, for a text that is not UTF-8 or that has NUL bytes.
 EncodedText encode_units(const std::vector<std::string>& paths, const text::Units& units,
                          const TokenTextOptions& options, UnitSink& sink);
 

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using text::Units;
 
 std::string decoded(const Units& units, const TokenText& text) {
@@ -137,6 +138,26 @@ TEST_F(TokenTextTest, EveryFileIsADocument) {
   const Units pieces = trained("nmt_nfkc");  // of blanks it leaves nothing
   const std::vector<std::string> blank_ends = {file("4.txt", " "), paths[1], file("5.txt", "  ")};
   EXPECT_THAT(load_token_text(blank_ends, pieces, {.documents = Documents::kFile}).documents, ElementsAre(0));
+}
+
+TEST_F(TokenTextTest, ALastLineWithoutAnEndIsALine) {
+  const std::vector<std::string> files = {file("1.txt", "aba\nbab"), file("2.txt", ""), file("3.txt", "aab\n")};
+  const Units pieces = trained();
+  for (const Documents documents : {Documents::kNo, Documents::kBlank, Documents::kFile}) {
+    const TokenText text = load_token_text(files, pieces, {.documents = documents});
+    EXPECT_EQ(decoded(pieces, text), "aba\nbab\naab\n");
+    EXPECT_EQ(text.lines, 3);
+  }
+  const auto text_and_log = [&](Documents documents) {
+    testing::internal::CaptureStderr();
+    const TokenText text = load_token_text(files, Units::bytes(), {.documents = documents});
+    return std::pair(decoded(Units::bytes(), text), testing::internal::GetCapturedStderr());
+  };
+  const auto [joined, log] = text_and_log(Documents::kNo);
+  EXPECT_EQ(joined, "aba\nbabaab\n");
+  EXPECT_THAT(log, HasSubstr(cat("the last line of ", input_name(files[0]), " has no line end, so the text of ",
+                                 input_name(files[2]), " continues this line")));
+  EXPECT_THAT(text_and_log(Documents::kFile).second, Not(HasSubstr("line end")));
 }
 
 TEST(DocumentFinder, FindsTheSameInAnyParts) {

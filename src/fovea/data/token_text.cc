@@ -77,6 +77,7 @@ class TokenTextLoader {
     if (path != "-") require_file(path, options_.option);
     path_ = path;
     offset_ = lines_before_ = 0;
+    const int64_t size_before = size_;
     words_ = {};
     begins_file_ = true;
     begin_ = text::Units::Begin::kLine;
@@ -95,7 +96,7 @@ class TokenTextLoader {
     counts_.words += words_.words;
     counts_.bytes += offset_;
     counts_.lines += lines_before_ + (last == '\n' ? 0 : 1);
-    if (last != '\n') open_line_of_ = path;
+    if (last != '\n' && size_ > size_before) open_line_of_ = path;
   }
 
   // Tells how much text will come, as far as the sizes of the files say it.

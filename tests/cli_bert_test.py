@@ -203,6 +203,15 @@ class BertScore(unittest.TestCase):
                                r"layer:3\|idf:no\|rescaled:no\|version:")
         object_ = json.loads(checked(*arguments, "--json", stdin="\n".join(self.references) + "\n").stdout)
         self.assertEqual((object_["name"], object_["f1"]), ("BERTScore", 1))
+        quoted = F / 'a "scorer"'
+        shutil.copytree(F / "scorer", quoted)
+        arguments[4] = quoted
+        text = checked(*arguments, "--json", stdin="\n".join(self.references) + "\n").stdout
+        self.assertIn('|model:a "scorer"|', json.loads(text)["signature"])
+        lines = checked(*arguments, "--json", "--sentence-level", stdin="\n".join(self.references) + "\n").stdout
+        self.assertEqual({json.loads(line)["f1"] for line in lines.splitlines()}, {1})
+        lines = checked(*arguments, "--score-only", "--sentence-level", stdin="\n".join(self.references) + "\n").stdout
+        self.assertEqual(set(lines.splitlines()), {"1.000000"})
 
     def test_an_encoder_of_a_translation_model(self):
         place = Workplace()
@@ -233,6 +242,8 @@ class BertScore(unittest.TestCase):
         self.assertIn("got 1 translations and 4 references", problem(*model, stdin="a\n"))
         self.assertIn("bertscore is computed alone", problem(*model, "--metrics", "bertscore", "bleu"))
         self.assertIn("bertscore has no intervals", problem(*model, "--confidence"))
+        for option in (["--documents"], ["--lowercase"], ["--width", 3], ["--tokenize", "zh"], ["--meteor-jar", "x"]):
+            self.assertIn(f"{option[0]}: bertscore does not read it; leave it out", problem(*model, *option))
         (F / "short.tsv").write_text("LAYER,P,R,F\n0,x,0,0\n")
         self.assertIn("has 1 rows; expected one for layer 3", problem(*model, "--bertscore-baseline", F / "short.tsv"))
         self.assertIn("line 2: got '0,x,0,0'; expected 0,P,R,F with numbers", problem(*model, "--bertscore-baseline", F / "short.tsv",

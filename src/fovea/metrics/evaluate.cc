@@ -251,6 +251,7 @@ std::string report(const EvaluateOptions& options, const NamedLines& system, std
 
 void evaluate(const EvaluateOptions& options, std::ostream& out) {
   make_metrics(options);  // so that a wrong name is told before the translations are read
+  require_read_options(options);
   check_standard_input(options);
   check_references(options.reference.size());
   const std::vector<NamedLines> references = read_all(options.reference, "--reference");

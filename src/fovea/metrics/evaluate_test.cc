@@ -245,7 +245,8 @@ TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
   };
   EXPECT_EQ(help("metrics"),
             "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already), coco-bleu (of captions "
-            "tokenised already), cider (the same), meteor (by --meteor-jar) {}");
+            "tokenised already), cider (the same), meteor (by --meteor-jar), bertscore (by "
+            "--bertscore-model) {}");
   EXPECT_THAT(help("tokenize"), HasSubstr("tokens of BLEU; 13a: as mteval-v13a.pl, for most languages; none: "));
   EXPECT_THAT(help("smooth-method"), HasSubstr("{exp|floor|add-k|none}"));
   EXPECT_EQ(help("smooth-value"), "value of floor and add-k; -1: their defaults, 0.1 and 1 {}");
@@ -260,6 +261,37 @@ TEST_F(EvaluateTest, ASmoothingBelowZeroIsRefused) {
   EXPECT_EQ(run(floor), usual);
   floor.smooth_value = -0.5;
   EXPECT_THAT(refusal(floor), HasSubstr("--smooth-value: got -0.5; expected a value from 0 on, or -1"));
+}
+
+TEST_F(EvaluateTest, OptionsThatNoMetricReadsAreRefused) {
+  EvaluateOptions bad = options();
+  bad.metrics = {"chrf", "multi-bleu"}, bad.tokenize = "zh";
+  EXPECT_THAT(refusal(bad), HasSubstr("--tokenize: got the metric chrf, multi-bleu; only bleu reads this option"));
+  bad.tokenize = "none";
+  EXPECT_NO_THROW(run(bad)) << "what these metrics do";
+  bad.smooth_method = "floor";
+  EXPECT_THAT(refusal(bad), HasSubstr("--smooth-method: got the metric chrf, multi-bleu; only bleu reads"));
+  bad = options();
+  bad.chrf_whitespace = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("--chrf-whitespace: got the metric bleu; only chrf and chrf++ read"));
+  bad.metrics = {"bleu", "chrf++"};
+  EXPECT_NO_THROW(run(bad));
+  bad.smooth_value = 0.5;
+  EXPECT_THAT(refusal(bad), HasSubstr("--smooth-value: got 0.5, but --smooth-method exp has no value"));
+  bad = options();
+  bad.confidence_n = 50;
+  EXPECT_THAT(refusal(bad), HasSubstr("--confidence-n: is for resampling; expected --confidence or --baseline too"));
+  bad.confidence = true, bad.seed = 3;
+  EXPECT_NO_THROW(run(bad));
+  bad.confidence = false, bad.confidence_n = 1000;
+  EXPECT_THAT(refusal(bad), HasSubstr("--seed: is for resampling"));
+}
+
+TEST_F(EvaluateTest, NamesOfFilesThatAreNotTextAreWrittenInJson) {
+  EvaluateOptions named = options();
+  write_file(folder_ / "n\xff", read_file(folder_ / "ref"));
+  named.baseline = {folder_ / "n\xff"}, named.confidence_n = 2, named.json = true;
+  EXPECT_THAT(run(named), HasSubstr("n\uFFFD\","));
 }
 
 TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {

@@ -8,6 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/metrics/caption_metrics.h"
 #include "fovea/metrics/chrf.h"
+#include "fovea/spec/config_problems.h"
 
 namespace fovea::metrics {
 namespace {
@@ -108,9 +109,13 @@ constexpr std::array kMetrics = {
     MetricName{"meteor", " (by --meteor-jar)", make_meteor},
 };
 
+// The command computes it without this list, because it needs a model.
+constexpr std::string_view kOfAModel = "bertscore";
+
 void check_names(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const MetricName& metric : kMetrics) known.emplace_back(metric.name);
+  known.emplace_back(kOfAModel);
   if (names.empty()) throw UsageError(cat("--metrics: got none; expected some of ", join(known, ", ")));
   for (const std::string& name : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -151,15 +156,49 @@ void check_combinations(const EvaluateOptions& options) {
                          "; expected multi-bleu, which reads tokenised text; write --metrics multi-bleu"));
 }
 
+// An option that some metrics alone read.
+struct OptionOfMetrics {
+  std::string_view option;
+  std::array<std::string_view, 2> readers;
+};
+constexpr std::array kOptionsOfMetrics = {
+    OptionOfMetrics{"tokenize", {"bleu"}},
+    OptionOfMetrics{"smooth-method", {"bleu"}},
+    OptionOfMetrics{"smooth-value", {"bleu"}},
+    OptionOfMetrics{"chrf-whitespace", {"chrf", "chrf++"}},
+};
+
 }  // namespace
 
 std::string_view metrics_help() {
   static const std::string kHelp = [] {
     std::vector<std::string> parts;
     for (const MetricName& metric : kMetrics) parts.push_back(cat(metric.name, metric.help));
+    parts.push_back(cat(kOfAModel, " (by --bertscore-model)"));
     return cat("what to compute: ", join(parts, ", "));
   }();
   return kHelp;
+}
+
+void require_read_options(const EvaluateOptions& options) {
+  const std::vector<std::string_view> changed = changed_fields(options);
+  const auto is_changed = [&](std::string_view option) { return std::ranges::find(changed, option) != changed.end(); };
+  for (const auto& [option, readers] : kOptionsOfMetrics) {
+    const auto reads = [&](const std::string& name) { return std::ranges::find(readers, name) != readers.end(); };
+    const bool takes_text_as_it_is = option == "tokenize" && options.tokenize == "none";  // as the other metrics do
+    if (!is_changed(option) || takes_text_as_it_is || std::ranges::any_of(options.metrics, reads)) continue;
+    throw UsageError(cat("--", option, ": got the metric ", join(options.metrics, ", "), "; only ", readers[0],
+                         readers[1].empty() ? " reads" : cat(" and ", readers[1], " read"),
+                         " this option; leave it out, or add that metric"));
+  }
+  const bool has_value = std::ranges::any_of(
+      kSmoothMethods, [&](const SmoothMethod& method) { return method.name == options.smooth_method && method.value; });
+  if (is_changed("smooth-value") && !has_value)
+    throw UsageError(cat("--smooth-value: got ", shortest(options.smooth_value), ", but --smooth-method ",
+                         options.smooth_method, " has no value; leave it out, or choose floor or add-k"));
+  for (const std::string_view option : {"confidence-n", "seed"})
+    if (is_changed(option) && !options.confidence && options.baseline.empty())
+      throw UsageError(cat("--", option, ": is for resampling; expected --confidence or --baseline too"));
 }
 
 Metrics make_metrics(const EvaluateOptions& given) {

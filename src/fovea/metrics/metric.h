@@ -30,4 +30,8 @@ using Metrics = std::vector<std::unique_ptr<Metric>>;
 // name and for options that the metrics cannot use.
 Metrics make_metrics(const EvaluateOptions& options);
 
+// Throws a UsageError for an option that no metric of --metrics reads: a figure must not look as if it were made with
+// it.
+void require_read_options(const EvaluateOptions& options);
+
 }  // namespace fovea::metrics

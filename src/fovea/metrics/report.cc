@@ -73,7 +73,7 @@ std::string as_json(const Digits& digits, const MetricResult& result) {
   }
   for (const BaselineResult& baseline : result.baselines) json["baselines"].push_back(baseline_json(digits, baseline));
   if (!result.by_length.bands.empty()) json["bands"] = bands_json(digits, result);
-  return json.dump(1);
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // names of files are bytes
 }
 
 // Several lines of text stand with their equals signs below one another, as sacreBLEU prints them; multi-bleu's stays

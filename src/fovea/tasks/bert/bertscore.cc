@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/bert/encode_lines.h"
@@ -133,6 +135,16 @@ std::vector<std::string> read_segments_of(const std::string& path, const std::st
   return read_lines(path);
 }
 
+// Options of evaluate that the other metrics read; a figure must not look as if it were made with them.
+void add_unread(const metrics::EvaluateOptions& evaluate, Problems& problems) {
+  constexpr std::array<std::string_view, 10> kReadOrNamed = {"reference", "input",      "metrics",    "sentence-level",
+                                                             "json",      "score-only", "confidence", "baseline",
+                                                             "bands",     "bands-by"};
+  for (const std::string_view name : changed_fields(evaluate))
+    problems.add_if(std::ranges::find(kReadOrNamed, name) == kReadOrNamed.end(),
+                    cat("--", name, ": bertscore does not read it; leave it out"));
+}
+
 void check_bertscore(const metrics::EvaluateOptions& evaluate, const BertScoreOptions& options) {
   Problems problems;
   problems.add_ranges(options);
@@ -145,19 +157,35 @@ void check_bertscore(const metrics::EvaluateOptions& evaluate, const BertScoreOp
   problems.add_if(
       evaluate.bands > 0 || !evaluate.bands_by.empty(),
       "--bands and --bands-by: bertscore has no groups; sort its --sentence-level scores, or leave them out");
+  add_unread(evaluate, problems);
   size_t readers = evaluate.input == "-" ? 1 : 0;
   for (const std::string& path : evaluate.reference) readers += path == "-" ? 1 : 0;
   problems.add_if(readers > 1, "--reference: '-' is standard input, which another file comes from; name a file");
   problems.throw_if_any();
 }
 
+double six_digits(double value) { return number_in<double>(fixed(value, 6)).value_or(value); }
+
+nlohmann::ordered_json figures(const BertScore& score) {
+  return {
+      {"precision", six_digits(score.precision)}, {"recall", six_digits(score.recall)}, {"f1", six_digits(score.f1)}};
+}
+
+std::string sentence(const metrics::EvaluateOptions& evaluate, const BertScore& score) {
+  if (evaluate.score_only) return cat(fixed(score.f1, 6), "\n");
+  if (evaluate.json) return figures(score).dump() + "\n";
+  return cat(fixed(score.precision, 6), " ", fixed(score.recall, 6), " ", fixed(score.f1, 6), "\n");
+}
+
 // "P 0.912345" and the like, or JSON.
 std::string summary(const metrics::EvaluateOptions& evaluate, const BertScore& mean, const std::string& signature) {
   if (evaluate.score_only) return cat(fixed(mean.f1, 6), "\n");
-  if (evaluate.json)
-    return cat("{\n \"name\": \"BERTScore\",\n \"precision\": ", fixed(mean.precision, 6),
-               ",\n \"recall\": ", fixed(mean.recall, 6), ",\n \"f1\": ", fixed(mean.f1, 6), ",\n \"signature\": \"",
-               signature, "\"\n}\n");
+  if (evaluate.json) {
+    nlohmann::ordered_json json = {{"name", "BERTScore"}};
+    json.update(figures(mean));
+    json["signature"] = signature;  // has the name of a folder, which is bytes
+    return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  }
   return cat("P ", fixed(mean.precision, 6), "\nR ", fixed(mean.recall, 6), "\nF1 ", fixed(mean.f1, 6),
              "\nsignature BERTScore|", signature, "\n");
 }
@@ -222,8 +250,7 @@ void evaluate_bertscore(const metrics::EvaluateOptions& evaluate, const BertScor
   for (const BertScore& raw : bert_scores(encoder, layer, options.idf, hypotheses, references)) {
     const BertScore score = {rescaled(raw.precision, baseline.precision), rescaled(raw.recall, baseline.recall),
                              rescaled(raw.f1, baseline.f1)};
-    if (evaluate.sentence_level)
-      out << fixed(score.precision, 6) << " " << fixed(score.recall, 6) << " " << fixed(score.f1, 6) << "\n";
+    if (evaluate.sentence_level) out << sentence(evaluate, score);
     mean.precision += score.precision / count;
     mean.recall += score.recall / count;
     mean.f1 += score.f1 / count;

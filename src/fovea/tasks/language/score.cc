@@ -1,7 +1,9 @@
 #include "fovea/tasks/language/score.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "fovea/base/choices.h"
 #include "fovea/base/error.h"
@@ -54,31 +56,43 @@ class LevelWriter {
       : output_(output), units_(units), text_(text), by_line_(by_line) {}
 
   void add(double log_prob) {
-    sum_ += log_prob;
     const int32_t unit = text_.ids[place_++];
     const std::string text = units_.surface(unit);
-    int64_t lines = by_line_ ? std::ranges::count(text, '\n') : 1;
-    // Except with lines, </s> ends a document, and with it a last line without an end of its own.
-    if (by_line_ && unit == units_.eos() && lines == 0 && has_rest_) lines = 1;
+    const int64_t lines = by_line_ ? std::ranges::count(text, '\n') : 1;
+    // Except with lines, </s> ends a document. It belongs to the document's last line, and ends one without a line end.
+    const bool ends_document = by_line_ && unit == units_.eos() && lines == 0;
+    if (ends_document && has_rest_) end_line();
+    if (ends_document && last_) {
+      *last_ += log_prob;
+      has_rest_ = false;
+      return;
+    }
+    sum_ += log_prob;
     // A unit belongs to the line in which it begins, however many it ends.
-    for (int64_t i = 0; i < lines; ++i) write();
-    has_rest_ = lines == 0 || (by_line_ && unit != units_.eos() && text.back() != '\n');
+    for (int64_t i = 0; i < lines; ++i) end_line();
+    has_rest_ = lines == 0 || (by_line_ && text.back() != '\n');
   }
   void finish() {
-    if (has_rest_) write();
+    if (has_rest_) end_line();
+    write_last();
   }
 
  private:
-  void write() {
-    output_.line(fixed(sum_, 6));
-    sum_ = 0;
+  void end_line() {
+    write_last();
+    last_ = std::exchange(sum_, 0);
+  }
+  void write_last() {
+    if (last_) output_.line(fixed(*last_, 6));
+    last_.reset();
   }
 
   LineWriter& output_;
   const text::Units& units_;
   const data::TokenText& text_;
   bool by_line_, has_rest_ = false;
-  double sum_ = 0;
+  double sum_ = 0;              // of the line that has not ended
+  std::optional<double> last_;  // of the line before it, to which the end of a document may come
   size_t place_ = 0;
 };
 

@@ -187,7 +187,19 @@ TEST(Score, LinesAreThoseOfTheFiles) {
   options.output = test.folder / "lines";
   options.level = "line";
   EXPECT_EQ(run_score(options), 8 + 1 + 5 + 1 + 4) << "</s> between documents";
-  EXPECT_EQ(numbers_of(test.folder / "lines").size(), 4);
+  const std::vector<double> together = numbers_of(test.folder / "lines");
+  ASSERT_EQ(together.size(), 4);
+  // The first line of a document is scored as if the document were alone; it does not include the end of the document before.
+  for (const auto& [name, line] : {std::pair("a", 0), std::pair("b", 2), std::pair("c", 3)}) {
+    options.train_sets = {test.folder / name};
+    run_score(options);
+    const double alone = numbers_of(test.folder / "lines").front();
+    if (line == 2) {
+      EXPECT_LT(together[2], alone - 0.1) << "coco is the last line of its document too";
+    } else {
+      EXPECT_EQ(together[static_cast<size_t>(line)], alone) << name;
+    }
+  }
 }
 
 }  // namespace

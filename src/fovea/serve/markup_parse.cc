@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/serve/markup.h"
 #include "fovea/serve/markup_tokens.h"
-#include "fovea/text/unicode.h"
+#include "fovea/text/entities.h"
 
 namespace fovea::serve {
 namespace {

@@ -12,6 +12,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/entities.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
@@ -74,8 +75,11 @@ bool in_shared_word(const std::string& text, size_t at, const std::string& other
   return (begin < at || kind != Kind::kInterface) && other.find(text.substr(begin, end - begin)) != std::string::npos;
 }
 
+// Text in UTF-16 is full of NUL bytes.
+bool is_text(const std::string& text) { return is_valid_utf8(text) && text.find('\0') == std::string::npos; }
+
 // U+FFFD stands for what could not be decoded, here or by who wrote the file.
-bool is_decoded(const std::string& text) { return is_valid_utf8(text) && text.find("\ufffd") == std::string::npos; }
+bool is_decoded(const std::string& text) { return is_text(text) && text.find("\ufffd") == std::string::npos; }
 
 using Reason = std::function<bool(const Pair&)>;
 struct Filter {
@@ -171,7 +175,7 @@ Rewriter::Rewriter(const CorpusOptions& options)
       counts_({{"accelerators removed"}, {"markup removed"}, {"white space and Unicode normalised"}}) {}
 
 void Rewriter::rewrite(Pair& pair, Kind kind) {
-  if (!is_valid_utf8(pair.source) || !is_valid_utf8(pair.target)) return;
+  if (!is_text(pair.source) || !is_text(pair.target)) return;
   const auto changed = [this](size_t which, bool differs) { counts_[which].pairs += differs ? 1 : 0; };
   const Pair given = pair;
   if (!options_.keep_accelerators) strip_accelerators(pair.source, pair.target, kind);

@@ -104,6 +104,7 @@ TEST(Clean, EachReasonToDrop) {
   std::string words = "w";
   for (int i = 0; i < 100; ++i) words += " w";
   EXPECT_EQ(drop({{"\xff", "a"}, {"so", "s\ufffd"}}).reasons, (Reasons{{"cannot be decoded", 2}}));
+  EXPECT_EQ(drop({{std::string("h\0i\0", 4), "a"}}).reasons, (Reasons{{"cannot be decoded", 1}})) << "UTF-16";
   EXPECT_EQ(drop({{"", "a"}, {"a", ""}}).reasons, (Reasons{{"empty", 2}}));
   EXPECT_EQ(drop({{"12:30", "12.30 Uhr"}}).reasons, (Reasons{{"no letters", 1}}));
   EXPECT_EQ(drop({{words, "kurz"}}).reasons, (Reasons{{"longer than 100 words", 1}}));

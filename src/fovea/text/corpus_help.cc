@@ -7,7 +7,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_readers.h"
-#include "fovea/text/unicode.h"
+#include "fovea/text/entities.h"
 
 namespace fovea::text {
 namespace fs = std::filesystem;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 
 #include "fovea/base/error.h"
@@ -192,43 +191,6 @@ std::function<size_t(std::string_view text)> character_length_in(const std::stri
       ucnv_getNextUChar((*converter).getAlias(), &next, text.data() + text.size(), &status);
     return std::max<size_t>(static_cast<size_t>(next - text.data()), 1);
   };
-}
-
-std::string decode_entities(std::string_view text) {
-  struct Entity {
-    std::string_view name, value;
-  };
-  static constexpr std::array kEntities = {Entity{"amp", "&"},   Entity{"lt", "<"},    Entity{"gt", ">"},
-                                           Entity{"quot", "\""}, Entity{"apos", "'"},  Entity{"nbsp", "\u00a0"},
-                                           Entity{"ndash", "–"}, Entity{"mdash", "—"}, Entity{"hellip", "…"},
-                                           Entity{"copy", "©"},  Entity{"reg", "®"},   Entity{"trade", "™"}};
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const size_t end = text[i] == '&' ? text.substr(i, 12).find(';') : std::string_view::npos;
-    if (end == std::string_view::npos) {
-      out.push_back(text[i++]);
-      continue;
-    }
-    const std::string_view name = text.substr(i + 1, end - 1);
-    const auto* const known =
-        std::find_if(kEntities.begin(), kEntities.end(), [&](const Entity& e) { return e.name == name; });
-    uint32_t code = 0;
-    if (known != kEntities.end()) {
-      out += known->value;
-    } else if (name.size() > 1 && name[0] == '#') {
-      const bool hex = name[1] == 'x' || name[1] == 'X';
-      const std::string_view digits = name.substr(hex ? 2 : 1);
-      std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
-    }
-    if (code > 0 && code <= 0x10ffff && !U_IS_SURROGATE(code)) {
-      append_character(out, static_cast<UChar32>(code));
-    } else if (known == kEntities.end()) {
-      out.push_back(text[i++]);  // an entity may begin behind it, as in "AT&T &quot;"
-      continue;
-    }
-    i += end + 1;
-  }
-  return out;
 }
 
 }  // namespace fovea::text

@@ -43,7 +43,4 @@ std::string to_utf8(std::string_view text, const std::string& charset);
 // that is not empty; throws an Error for a set that is not known.
 std::function<size_t(std::string_view text)> character_length_in(const std::string& charset);
 
-// &amp; &lt; &gt; &quot; &apos; &nbsp; &#10; &#xa; and the like.
-std::string decode_entities(std::string_view text);
-
 }  // namespace fovea::text

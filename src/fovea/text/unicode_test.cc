@@ -94,14 +94,6 @@ TEST(Unicode, MeasuresWordsWithAndWithoutBlanks) {
   EXPECT_EQ(measure("").words, 0);
 }
 
-TEST(Unicode, EntitiesBecomeCharactersOnce) {
-  EXPECT_EQ(decode_entities("a &lt; b &amp;&amp; c &gt; d &#228;&#xE4; &quot;"), "a < b && c > d ää \"");
-  EXPECT_EQ(decode_entities("&amp;lt;"), "&lt;");
-  EXPECT_EQ(decode_entities("AT&T &quot;phones&quot;, R&D &amp; sales, &&lt;"), "AT&T \"phones\", R&D & sales, &<");
-  EXPECT_EQ(decode_entities("AT&T; & &unknown; &#0; &#xD800; &#99999999;"),
-            "AT&T; & &unknown; &#0; &#xD800; &#99999999;");
-}
-
 TEST(Unicode, OtherCharacterSets) {
   EXPECT_EQ(to_utf8("sch\xf6n", "ISO-8859-1"), "schön");
   EXPECT_THAT(message_of([] { to_utf8("x", "no-such-set"); }), HasSubstr("'no-such-set'"));

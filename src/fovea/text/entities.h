@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace fovea::text {
+
+// Returns the text with the characters that its entities stand for: the names of HTML 4, such as &amp; and &eacute;,
+// &apos;, and numbers, such as &#233; and &#xe9;. Others stay as they are.
+std::string decode_entities(std::string_view text);
+
+}  // namespace fovea::text

@@ -44,10 +44,16 @@ TEST_F(ReadersTest, PoLanguageOfThePathIfTheHeaderNamesNone) {
   EXPECT_EQ(language("app.pt_BR.po", ""), "pt_BR");
   EXPECT_EQ(language("app.sr@latin.po", ""), "sr@latin");
   EXPECT_EQ(language("plugin-de_DE.po", ""), "de_DE");
+  for (const std::string name :
+       {"zh_Hans", "zh-Hant", "sr_Latn", "zh_Hans_CN", "es_419", "ca_ES@valencia", "de_DE@euro"})
+    EXPECT_EQ(language(name + ".po", ""), name);
+  EXPECT_EQ(language("app-zh_Hans.po", ""), "zh_Hans");
+  EXPECT_EQ(language("app-es_419.po", ""), "es_419");
   EXPECT_EQ(language("messages.fr.po", kHeader), "de") << "the header counts";
   std::filesystem::create_directories(std::filesystem::path(file("x", "")).parent_path() / "nl" / "LC_MESSAGES");
   EXPECT_EQ(language("nl/LC_MESSAGES/app.po", ""), "nl");
-  for (const char* name : {"messages.po", "how-to.po", "log-in.po", "app.xx.po", "de_DE_x.po", "app.de_.po", ".po"})
+  for (const char* name : {"messages.po", "how-to.po", "log-in.po", "app.xx.po", "de_DE_x.po", "app.de_.po", ".po",
+                           "zh_hans.po", "zh_Hansa.po", "de_DE@.po", "to-do.po", "es_41.po", "zh_CN_Hans.po"})
     EXPECT_EQ(language(name, ""), "") << name;
 }
 

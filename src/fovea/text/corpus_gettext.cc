@@ -47,8 +47,8 @@ std::string language_of_path(const std::string& path) {
   const size_t dot = stem.rfind('.'), dash = stem.rfind('-');
   const std::string last = dot == std::string::npos ? stem : stem.substr(dot + 1);
   if (is_language_code(last)) return last;
-  if (dash != std::string::npos && has_country(stem.substr(dash + 1)) && is_language_code(stem.substr(dash + 1)))
-    return stem.substr(dash + 1);
+  const std::string behind_dash = dash == std::string::npos ? "" : stem.substr(dash + 1);
+  if (has_place_or_script(behind_dash) && is_language_code(behind_dash)) return behind_dash;
   const std::filesystem::path folder = file.parent_path();
   const std::string above = folder.parent_path().filename();
   return folder.filename() == "LC_MESSAGES" && is_language_code(above) ? above : "";

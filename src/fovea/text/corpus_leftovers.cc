@@ -49,7 +49,7 @@ std::array<int64_t, kPartNames.size()> lines_of_parts(const fs::path& folder, co
 }
 
 bool is_given(const std::string& suffix) {
-  return is_language_code(suffix) || std::ranges::find(kGivenSuffixes, suffix) != kGivenSuffixes.end();
+  return is_language_tag(suffix) || std::ranges::find(kGivenSuffixes, suffix) != kGivenSuffixes.end();
 }
 
 std::string parts_in_words(const std::vector<std::string>& suffixes) {

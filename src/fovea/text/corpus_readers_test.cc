@@ -140,6 +140,26 @@ TEST_F(ReadersTest, TmxTakesTheLanguageAskedForBeforeItsKin) {
   EXPECT_THAT(read_tmx(path, {"en", "pt-AO"}).pairs, ElementsAre(is_pair("train", "comboio")));
 }
 
+TEST_F(ReadersTest, TmxDoesNotMixTheKinOfALanguage) {
+  const auto unit = [](const std::string& number, const std::vector<std::string>& tags) {
+    std::string text = cat("<tu><tuv xml:lang=\"en\"><seg>", number, "</seg></tuv>");
+    for (const std::string& tag : tags) text += cat("<tuv xml:lang=\"", tag, "\"><seg>", tag, "</seg></tuv>");
+    return text + "</tu>";
+  };
+  const std::string path = file("kin.tmx", cat("<tmx version=\"1.4\"><header/><body>", unit("1", {"pt-BR", "pt-PT"}),
+                                               unit("2", {"pt-PT", "pt-BR"}), unit("3", {"pt-PT"}),
+                                               unit("4", {"pt-BR"}), unit("5", {"pt-PT"}), "</body></tmx>"));
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(read_tmx(path, {"en", "pt"}).pairs,
+              ElementsAre(is_pair("1", "pt-PT"), is_pair("2", "pt-PT"), is_pair("3", "pt-PT"), is_pair("4", "pt-BR"),
+                          is_pair("5", "pt-PT")));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("2 units have several texts in 'pt' (pt-pt, pt-br); taking the first of these languages that a "
+                        "unit has; choose one with --languages"));
+  EXPECT_THAT(read_tmx(path, {"en", "pt-br"}).pairs,
+              ElementsAre(is_pair("1", "pt-BR"), is_pair("2", "pt-BR"), is_pair("4", "pt-BR")));
+}
+
 TEST_F(ReadersTest, TmxErrors) {
   const std::string path = file("a.tmx", kMemory);
   EXPECT_THAT(message_of([&] {

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <pugixml.hpp>
 #include <set>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/unicode.h"
@@ -109,15 +111,52 @@ std::string language_of(const pugi::xml_node& variant) {
 }
 
 struct Unit {
-  std::vector<std::pair<std::string, std::string>> variants;  // language, text
-  const std::string* in(const std::string& language) const {
-    const std::string* near = nullptr;
-    for (const auto& [name, text] : variants) {
-      if (language_tag(name) == language_tag(language)) return &text;
-      if (near == nullptr && same_language(name, language)) near = &text;
+  std::vector<std::pair<std::string, std::string>> variants;  // tag of the language, text
+};
+using LanguageCounts = std::map<std::string, int64_t>;  // of units, by tag
+
+// The texts of one language. If a unit has no text with the language's own tag, but several of its kin, such as pt-BR
+// and pt-PT for pt, its text is the one whose tag is the most frequent in the file, so that a corpus does not mix them.
+class LanguageTexts {
+ public:
+  LanguageTexts(const std::string& language, const LanguageCounts& counts)
+      : tag_(language_tag(language)), counts_(counts) {}
+
+  // Returns null if the unit has none.
+  const std::string* of(const Unit& unit) {
+    const std::pair<std::string, std::string>* best = nullptr;
+    std::set<std::string> kin;
+    for (const auto& variant : unit.variants) {
+      const std::string& tag = variant.first;
+      if (tag == tag_) return &variant.second;
+      if (!same_language(tag, tag_)) continue;
+      kin.insert(tag);
+      if (best == nullptr || is_before(tag, best->first)) best = &variant;
     }
-    return near;
+    if (kin.size() > 1) ++choices_;
+    if (kin.size() > 1) kin_.merge(kin);
+    return best == nullptr ? nullptr : &best->second;
   }
+
+  void tell(const std::string& path) const {
+    if (choices_ == 0) return;
+    std::vector<std::string> names(kin_.begin(), kin_.end());
+    std::ranges::sort(names, [this](const auto& a, const auto& b) { return is_before(a, b); });
+    log::warn(cat("'", path, "': ", thousands(choices_), choices_ == 1 ? " unit has" : " units have",
+                  " several texts in '", tag_, "' (", join(names, ", "),
+                  "); taking the first of these languages that a unit has; choose one ", "with --languages"));
+  }
+
+ private:
+  bool is_before(const std::string& a, const std::string& b) const {
+    const int64_t more = counts_.at(a) - counts_.at(b);
+    return more != 0 ? more > 0 : a < b;
+  }
+
+  std::string tag_;
+  const LanguageCounts& counts_;
+  int64_t choices_ = 0;
+  std::set<std::string> kin_;
 };
 
 std::vector<Unit> units_of(const pugi::xml_node& body) {
@@ -125,23 +164,27 @@ std::vector<Unit> units_of(const pugi::xml_node& body) {
   for (const pugi::xml_node& node : body.children("tu")) {
     Unit unit;
     for (const pugi::xml_node& variant : node.children("tuv"))
-      unit.variants.emplace_back(language_of(variant), text_of(variant.child("seg")));
+      unit.variants.emplace_back(language_tag(language_of(variant)), text_of(variant.child("seg")));
     units.push_back(std::move(unit));
   }
   return units;
 }
 
-std::set<std::string> languages_in(const std::vector<Unit>& units) {
-  std::set<std::string> languages;
-  for (const Unit& unit : units)
-    for (const auto& [language, text] : unit.variants) languages.insert(language_tag(language));
+LanguageCounts languages_in(const std::vector<Unit>& units) {
+  LanguageCounts languages;
+  for (const Unit& unit : units) {
+    std::set<std::string> own;
+    for (const auto& [tag, text] : unit.variants) own.insert(tag);
+    for (const std::string& tag : own) ++languages[tag];
+  }
   return languages;
 }
 
 // The wanted languages, what is left open filled in from the file.
-Languages choose_languages(Languages wanted, const std::string& declared, const std::set<std::string>& present,
+Languages choose_languages(Languages wanted, const std::string& declared, const LanguageCounts& present,
                            const std::string& path) {
-  const std::vector<std::string> names(present.begin(), present.end());
+  std::vector<std::string> names;
+  for (const auto& [name, units] : present) names.push_back(name);
   if (wanted.source.empty()) wanted.source = declared.empty() || declared == "*all*" ? "en" : declared;
   if (wanted.target.empty()) {
     std::vector<std::string> others;
@@ -216,15 +259,19 @@ Bitext read_tmx(const std::string& path, const Languages& wanted) {
   const pugi::xml_node root = document.child("tmx");
   if (!root.child("body")) throw Error(cat("'", path, "' has no <tmx><body>; expected a translation memory (TMX)"));
   const std::vector<Unit> units = units_of(root.child("body"));
+  const LanguageCounts present = languages_in(units);
   const Languages languages =
-      choose_languages(wanted, root.child("header").attribute("srclang").as_string(), languages_in(units), path);
+      choose_languages(wanted, root.child("header").attribute("srclang").as_string(), present, path);
   Bitext bitext{
       .source_lang = language_tag(languages.source), .target_lang = language_tag(languages.target), .pairs = {}};
+  LanguageTexts sources(languages.source, present), targets(languages.target, present);
   for (const Unit& unit : units) {
-    const std::string* source = unit.in(languages.source);
-    const std::string* target = unit.in(languages.target);
+    const std::string* source = sources.of(unit);
+    const std::string* target = targets.of(unit);
     if (source != nullptr && target != nullptr) bitext.pairs.push_back({*source, *target});
   }
+  sources.tell(path);
+  targets.tell(path);
   return bitext;
 }
 

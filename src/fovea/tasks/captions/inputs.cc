@@ -10,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/image_order.h"
 #include "fovea/data/npy.h"
 #include "fovea/data/value_file.h"
 #include "fovea/nn/safetensors_header.h"
@@ -66,30 +67,6 @@ void append_features(const data::FeatureSet& more, const std::string& path, data
   all.add_all(more);
 }
 
-// A number's digits without the zeros before them, which compare by their count, then as texts.
-std::pair<size_t, std::string> number_of(const std::string& digits) {
-  const std::string own = digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
-  return {own.size(), own};
-}
-
-// Images of a folder have the order of their names, in which 10.png comes before 2.png.
-void warn_of_numbers_as_texts(const std::string& folder, const std::string& option) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (lower(entry.path().extension().string()) != ".png") continue;
-    names.push_back(entry.path().stem().string());
-    if (names.back().find_first_not_of("0123456789") != std::string::npos) return;
-  }
-  std::ranges::sort(names);
-  const auto before = std::ranges::adjacent_find(
-      names, [](const std::string& a, const std::string& b) { return number_of(a) > number_of(b); });
-  if (before != names.end())
-    log::warn(cat(option, ": '", folder, "': image '", *before, "' comes before '", *std::next(before),
-                  "', because names are sorted as texts, and ids and captions follow this order; expected numbers of "
-                  "one length, such as 002"));
-}
-
 std::vector<std::string> read_ids(const std::string& path, const std::string& option) {
   require_file(path, option);
   return read_lines(path);
@@ -114,7 +91,7 @@ Inputs::Inputs(const InputFiles& files, int64_t patch_size) : patch_size_(patch_
   }
   if (kind == FileKind::kImages) {
     source_ = data::load_images(files.features, files.features_option);
-    for (const std::string& path : files.features) warn_of_numbers_as_texts(path, files.features_option);
+    data::warn_of_image_order(files.features, files.features_option, "ids and captions");
   } else {
     log::info(
         cat("[data] features of ", thousands(features.size()), " images, of width ", thousands(features.width())));

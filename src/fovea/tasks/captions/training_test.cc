@@ -154,17 +154,13 @@ TEST(CaptionTraining, MeasuresValidation) {
 
 TEST(CaptionInputs, WarnOfNumbersThatAreSortedAsTexts) {
   const data::Image image = {{2, 2, 1}, std::vector<uint8_t>(4)};
-  const auto warning_of = [&](const std::vector<std::string>& names) {
-    const TestFolder folder;
-    for (const std::string& name : names) write_file(folder / name, data::encode_png(image));
-    testing::internal::CaptureStderr();
-    const Inputs inputs({.features = {folder / ""}}, 2);
-    return testing::internal::GetCapturedStderr();
-  };
-  EXPECT_THAT(warning_of({"0.png", "2.png", "10.png"}), testing::HasSubstr("image '10' comes before '2'"));
-  for (const std::vector<std::string>& names :
-       {std::vector<std::string>{"8.png", "9.png"}, {"00.png", "02.png", "10.png"}, {"a10.png", "a2.png"}})
-    EXPECT_THAT(warning_of(names), testing::Not(testing::HasSubstr("comes before")));
+  const TestFolder folder;
+  for (const char* name : {"2.png", "10.png"}) write_file(folder / name, data::encode_png(image));
+  testing::internal::CaptureStderr();
+  const Inputs inputs({.features = {folder / ""}}, 2);
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::HasSubstr("image '10' comes before '2', because names are sorted as texts, and ids and captions"));
 }
 
 // Patches row by row, each with its rows of pixels.

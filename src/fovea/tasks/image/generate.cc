@@ -12,6 +12,7 @@
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/image_batches.h"
+#include "fovea/data/image_order.h"
 #include "fovea/models/sampler.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
@@ -48,6 +49,7 @@ Prefixes prefixes_of(const GenerateOptions& options, const ImageConfig& config) 
                     shape.height - 1));
   const data::ImageSet images = data::load_images(options.complete, "--complete");
   require_fitting(config, images, "--complete");
+  data::warn_of_image_order(options.complete, "--complete", "the completions");
   for (int64_t i = 0; i < images.size(); ++i) {
     Values values;
     append_cut(images.at(i), images.shape(), centre_cut(images.shape(), shape), values);

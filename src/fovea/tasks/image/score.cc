@@ -4,6 +4,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/shared_work.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/image_order.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
@@ -40,6 +41,7 @@ int64_t run_score(const ScoreOptions& options) {
   const ScoreImages scorer(loaded.model, shape_of(loaded.config), options.mini_batch);
   LineWriter output(options.output);
   const bool of_images = options.level == "image";
+  if (of_images) data::warn_of_image_order(options.train_sets, "--train-sets", "the lines of the output");
   log::Progress progress("scoring, images", static_cast<double>(images.size()));
   int64_t done = 0;
   const ImageScore score = scorer.run(images, [&](double log_prob) {

@@ -57,6 +57,17 @@ TEST_F(ReadersTest, PoLanguageOfThePathIfTheHeaderNamesNone) {
     EXPECT_EQ(language(name, ""), "") << name;
 }
 
+TEST_F(ReadersTest, PoSourceLanguageOfTheHeader) {
+  const auto languages = [&](const std::string& fields) {
+    const std::string header = "msgid \"\"\nmsgstr \"\"\n\"Language: de\\n\"\n" + fields;
+    const Bitext bitext = read_po(file("a.po", header + "\nmsgid \"a\"\nmsgstr \"b\"\n"));
+    EXPECT_EQ(bitext.source_by_custom, fields.empty());
+    return bitext.source_lang + " " + bitext.target_lang;
+  };
+  EXPECT_EQ(languages(""), "en de");
+  EXPECT_EQ(languages("\"X-Source-Language: fr_CA\\n\"\n"), "fr_CA de");
+}
+
 TEST_F(ReadersTest, PoEscapesAreThoseOfC) {
   const std::string path =
       file("de.po", std::string(kHeader) + R"(msgid "\a\b\f\n\r\t\v\\\"")"

@@ -67,13 +67,17 @@ auto read_from(const std::string& path, const Read& read) {
 // The singular pairs with the first form, the plural with the last: the forms between are for numbers that the source
 // language does not tell apart.
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
-  // A catalogue's source language is English by custom alone.
+  // A catalogue's source language is English by custom alone, unless it has Poedit's field.
   Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}, .source_by_custom = true};
   std::string charset;
   for (const Message& message : messages) {
     if (!message.id.empty() || message.translations.empty()) continue;
     charset = charset_of(message.translations[0]);
     bitext.target_lang = header_field(message.translations[0], "Language:");
+    const std::string source = header_field(message.translations[0], "X-Source-Language:");
+    if (source.empty()) continue;
+    bitext.source_lang = source;
+    bitext.source_by_custom = false;
   }
   if (bitext.target_lang.empty()) {
     bitext.target_lang = language_of_path(path);

@@ -9,7 +9,7 @@ from bert_commands import lacks
 from bert_folder import read_safetensors, write_safetensors
 from foreign_models import (F, HERE, PIECES, SOURCE, SPM, best, changed, from_marian, pieces_of, spm_pieces, translated,
                             with_option)
-from fovea_program import Refusals, checked
+from fovea_program import TINY, Refusals, checked
 
 try:
     import torch
@@ -93,6 +93,32 @@ class HuggingFace(Refusals):
         expected = "".join(spm_pieces()[word] for word in words[1:] if word != 0).replace("\u2581", " ").strip()
         length = min(len(got), len(expected))
         self.assertTrue(got and got[:length] == expected[:length], (got, expected))
+
+    def test_a_padding_with_a_vector_is_no_start(self):
+        """A vocabulary that has <pad>: training does not keep its vector zeros, and the decoder begins with zeros."""
+        from transformers import MarianMTModel, MarianTokenizer
+        vocab = next((F / "from-hugging-face").glob("*source*.spm"))
+        for side, text in (("src", SOURCE), ("trg", SOURCE.upper())):
+            (F / f"pad.{side}").write_text(text)
+        architecture = ["--transformer-norm", "post", "--transformer-norm-kind", "layer", "--transformer-positions",
+                        "sinusoidal(first=0,paper)", "--decoder-start", "zeros", "--transformer-ffn-activation", "relu"]
+        checked("train", "--model", F / "pad", "--train-sets", F / "pad.src", F / "pad.trg", "--vocabs", vocab, vocab, *TINY,
+                *architecture, "--after-batches", 3, "--quiet")
+        checked("convert", "--to", "huggingface", F / "pad", "--output", F / "pad-folder")
+        checked("convert", "--from", "huggingface", F / "pad-folder", "--output", F / "pad-back")
+        pairs = ("--train-sets", F / "pad.src", F / "pad.trg", "--cpu-threads", 1, "--quiet")
+        got = checked("score", "--model", F / "pad", *pairs).stdout
+        self.assertEqual(checked("score", "--model", F / "pad-back", *pairs).stdout, got)
+        model = MarianMTModel.from_pretrained(F / "pad-folder").eval()
+        tokenizer = MarianTokenizer.from_pretrained(F / "pad-folder")
+        self.assertEqual((tokenizer.pad_token, tokenizer.pad_token_id), ("<zeros>", model.config.decoder_start_token_id))
+        self.assertIn([self.vocabulary["<pad>"]], model.generation_config.bad_words_ids)
+        for line, value in zip(SOURCE.splitlines()[:3], got.split()):
+            target = tokenizer(text_target=[line.upper()], return_tensors="pt").input_ids
+            with torch.no_grad():
+                logits = model(**tokenizer([line], return_tensors="pt"), labels=target).logits
+            expected = logits.log_softmax(-1)[0].gather(1, target[0].unsqueeze(1)).sum().item()
+            self.assertAlmostEqual(float(value), expected, delta=1e-3)
 
     def test_a_rate_of_null_is_a_missing_one(self):
         folder = F / "null"

@@ -115,6 +115,7 @@ class LanguageModels(Refusals):
             same_bytes(self, made.folder, F / f"{name}-back")
             again = transformers.AutoModelForCausalLM.from_pretrained(F / f"{name}-back").eval()
             self.assertIs(type(again), type(made.model))
+            self.assertEqual(again.config.bos_token_id, made.begin, "not transformers' default")
             ids = torch.tensor([made.ids(PROMPT)])
             with torch.no_grad():
                 self.assertTrue(torch.equal(again(ids).logits, made.model(ids).logits), name)

@@ -7,7 +7,7 @@ import shutil
 import unittest
 
 from foreign_models import F, HERE, PIECES, SOURCE, SPM, best, changed, from_marian, spm_pieces, translated, with_option
-from fovea_program import Refusals, checked
+from fovea_program import TINY, Refusals, checked
 
 
 class Marian(Refusals):
@@ -118,6 +118,31 @@ class Marian(Refusals):
             texts.append(translated(F / f"ids-{ids}"))
         self.assertEqual(*texts)
         self.assertNotEqual(texts[0], translated(from_marian("post", F / "plain")))
+
+    def test_a_vocabulary_of_words_is_not_split_alike(self):
+        text, vocab = F / "words.txt", F / "words.spm"
+        text.write_text(SOURCE)
+        for kind, units in (("word", "words"), ("char", "characters")):
+            checked("vocab", "--type", kind, "--train-sets", text, "--output", vocab)
+            checked("train", "--model", F / kind, "--train-sets", text, text, "--vocabs", vocab, vocab, *TINY, "--after-batches", 1,
+                    "--transformer-norm-kind", "layer", "--transformer-positions", "sinusoidal",
+                    "--transformer-ffn-activation", "relu", "--quiet")
+            for form, model, output in (("--to", kind, "folder"), ("--from", f"{kind}-folder", "back")):
+                log = checked("convert", form, "ctranslate2", F / model, "--output", F / f"{kind}-{output}").stderr
+                self.assertIn(f"the vocabulary is one of {units}: other systems read neighbouring unknown {units} as one", log)
+
+    def test_another_name_of_the_end_is_refused(self):
+        """A SentencePiece model whose end of a sentence is <e/>: its piece and trainer_spec.eos_piece say so."""
+        text, vocab = F / "end.txt", F / "end.spm"
+        text.write_text(SOURCE)
+        vocab.write_bytes(SPM.read_bytes().replace(b"</s>", b"<e/>") + b"\x12\x07\xfa\x02\x04<e/>")
+        checked("train", "--model", F / "end", "--train-sets", text, text, "--vocabs", vocab, vocab, *TINY, "--after-batches", 1,
+                "--transformer-norm", "post", "--transformer-norm-kind", "layer", "--transformer-positions",
+                "sinusoidal(first=0,paper)", "--decoder-start", "zeros", "--transformer-ffn-activation", "relu", "--quiet")
+        for form in ("huggingface", "ctranslate2"):
+            self.refused("convert", "--to", form, F / "end", "--output", F / "never",
+                         says=f"--to {form}: the vocabulary has the piece '<e/>' in the place of </s>")
+            self.assertFalse((F / "never").exists())
 
     def refused_model(self, path, says, *options):
         vocabs = options or ("--vocabs", SPM, SPM)

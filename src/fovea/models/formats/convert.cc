@@ -33,10 +33,32 @@ const Format& format_of(const std::string& name) {
   throw Error(cat("convert: no form of translation models is called '", name, "'"));
 }
 
+// Other systems split text by SentencePiece itself.
+void warn_of_joined_unknowns(const ForeignModel& model) {
+  using enum text::VocabType;
+  for (const text::Vocab* vocab : {&model.source, &model.target}) {
+    if (vocab->type() != kWord && vocab->type() != kChar) continue;
+    const char* const units = vocab->type() == kWord ? "words" : "characters";
+    return log::warn(cat("the vocabulary is one of ", units, ": other systems read neighbouring unknown ", units,
+                         " as one <unk>, and Fovea as one each, so they compute other scores of such lines"));
+  }
+}
+
+// The folders of both systems name these pieces, and their programs look for them.
+void require_usual_pieces(const ForeignModel& model, const std::string& form) {
+  for (const text::Vocab* vocab : {&model.source, &model.target})
+    for (const auto& [id, usual] : {std::pair{vocab->eos(), "</s>"}, {vocab->unk(), "<unk>"}})
+      if (vocab->piece(id) != usual)
+        throw Error(cat("--to ", form, ": the vocabulary has the piece '", vocab->piece(id), "' in the place of ",
+                        usual, "; expected a vocabulary with ", usual,
+                        ", as fovea vocab and spm_train make by default"));
+}
+
 void convert_from(const Format& format, const ConvertOptions& options) {
   const std::string& input = options.input.front();
   const ForeignModel model = format.read({input, options.vocabs, options.vocab_ids});
   nn::save_checkpoint(options.output, checkpoint_of(model, cat("'", input, "'")));
+  warn_of_joined_unknowns(model);
   const EncoderDecoderConfig& config = model.config;
   log::info(cat("converted '", input, "': ", config.enc_depth, " and ", config.dec_depth, " layers, width ",
                 config.dim_emb, ", ", thousands(config.dim_vocabs[0]), " and ", thousands(config.dim_vocabs[1]),
@@ -53,8 +75,10 @@ void convert_to(const Format& format, const ConvertOptions& options) {
                               std::move(loaded.source), std::move(loaded.target)};
   const std::filesystem::path folder = options.output;
   AsideFolder aside(folder.has_filename() ? folder : folder.parent_path());
+  require_usual_pieces(model, options.to);
   format.write(model, aside.path());
   aside.commit();
+  warn_of_joined_unknowns(model);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace fovea::models {
 // Throws an Error that names the file and the field or tensor that cannot be taken over.
 ForeignModel read_hugging_face(const ForeignFiles& files);
 
-// Writes the files into an empty folder. A vocabulary without <pad>, which these models begin with, gets one that is
-// never produced. Throws an Error if MarianMTModel cannot compute what the model does.
+// Writes the files into an empty folder. A vocabulary without a <pad> of zeros, which these models begin with, gets a
+// padding that is never produced. Throws an Error if MarianMTModel cannot compute what the model does.
 void write_hugging_face(const ForeignModel& model, const std::filesystem::path& folder);
 
 // The configuration of a config.json; the sizes of the vocabularies included. Public for tests and fuzzing.

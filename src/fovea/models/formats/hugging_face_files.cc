@@ -8,13 +8,14 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/translation/loaded_model.h"
 
 namespace fovea::models {
 namespace {
 
 using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
-constexpr const char* kPadding = "<pad>";
+constexpr const char *kPadding = "<pad>", *kOtherPadding = "<zeros>";
 constexpr float kImpossible = -1e9F;  // a logit whose probability is 0 in float32
 
 std::vector<std::string> pieces_of(const text::Vocab& vocab) {
@@ -32,6 +33,20 @@ at::Tensor with_row(const at::Tensor& table, double value) {
 
 int64_t number_of(const std::vector<std::string>& pieces, std::string_view piece) {
   return std::ranges::find(pieces, piece) - pieces.begin();
+}
+
+bool is_zeros(const at::Tensor& table, int64_t row) { return table[row].count_nonzero().item<int64_t>() == 0; }
+
+// Chooses the padding among the pieces of the target. Its number is their count if it is not among them.
+void choose_padding(PaddedModel& padded) {
+  const int64_t size = std::ssize(padded.target_pieces);
+  for (const char* piece : {kPadding, kOtherPadding}) {
+    padded.padding_piece = piece;
+    padded.padding = number_of(padded.target_pieces, piece);
+    if (padded.padding == size || is_zeros(padded.tables.target, padded.padding)) return;
+  }
+  throw Error(cat("--to huggingface: the vectors of '", kPadding, "' and '", kOtherPadding,
+                  "' are not zeros; expected a vocabulary without one of them"));
 }
 
 std::string vocabulary_json(const std::vector<std::string>& pieces) {
@@ -64,13 +79,17 @@ void require_marian_architecture(const EncoderDecoderConfig& config) {
 }
 
 PaddedModel with_padding(const ForeignModel& model) {
-  PaddedModel padded = {pieces_of(model.source), pieces_of(model.target), tables_of(model), 0, 0};
+  PaddedModel padded = {.source_pieces = pieces_of(model.source),
+                        .target_pieces = pieces_of(model.target),
+                        .tables = tables_of(model),
+                        .padding_piece = {},
+                        .unwanted = {}};
   const bool shared = padded.tables.source.is_same(padded.tables.target);
   if (shared && padded.source_pieces != padded.target_pieces)
     throw Error("--to huggingface: both sides share a table, but number their pieces differently");
-  padded.padding = number_of(padded.target_pieces, kPadding);
+  choose_padding(padded);
   if (padded.padding == std::ssize(padded.target_pieces)) {
-    for (auto* pieces : {&padded.source_pieces, &padded.target_pieces}) pieces->emplace_back(kPadding);
+    for (auto* pieces : {&padded.source_pieces, &padded.target_pieces}) pieces->push_back(padded.padding_piece);
     ModelTables& tables = padded.tables;
     tables.target = with_row(tables.target, 0);
     tables.source = shared ? tables.target : with_row(tables.source, 0);
@@ -78,7 +97,10 @@ PaddedModel with_padding(const ForeignModel& model) {
     tables.bias = with_row(tables.bias, kImpossible);
   }
   padded.end = number_of(padded.target_pieces, "</s>");
-  for (const char* piece : {kPadding, "</s>"}) {
+  padded.unwanted = {padded.padding};
+  for (const int64_t id : translation::never_written(model.target, true))
+    if (id != padded.padding) padded.unwanted.push_back(id);
+  for (const std::string& piece : {padded.padding_piece, std::string("</s>")}) {
     const int64_t source = number_of(padded.source_pieces, piece), target = number_of(padded.target_pieces, piece);
     if (source != target)
       throw Error(cat("--to huggingface: '", piece, "' has the number ", source, " in the source's vocabulary and ",
@@ -126,13 +148,15 @@ void write_vocabulary_files(const ForeignModel& model, const PaddedModel& padded
   write_file(folder / "vocab.json", vocabulary_json(padded.source_pieces));
   if (separate) write_file(folder / "target_vocab.json", vocabulary_json(padded.target_pieces));
   const WrittenJson tokenizer = {
-      {"tokenizer_class", "MarianTokenizer"}, {"unk_token", "<unk>"},   {"eos_token", "</s>"}, {"pad_token", kPadding},
-      {"separate_vocabs", separate},          {"model_max_length", 512}};
+      {"tokenizer_class", "MarianTokenizer"}, {"unk_token", "<unk>"},        {"eos_token", "</s>"},
+      {"pad_token", padded.padding_piece},    {"separate_vocabs", separate}, {"model_max_length", 512}};
   write_file(folder / "tokenizer_config.json", tokenizer.dump(2) + "\n");
+  WrittenJson unwanted = WrittenJson::array();
+  for (const int64_t id : padded.unwanted) unwanted.push_back(WrittenJson::array({id}));
   const WrittenJson generation = {{"pad_token_id", padded.padding},
                                   {"eos_token_id", padded.end},
                                   {"decoder_start_token_id", padded.padding},
-                                  {"bad_words_ids", {{padded.padding}}},
+                                  {"bad_words_ids", unwanted},
                                   {"num_beams", 6},
                                   {"max_length", 512}};
   write_file(folder / "generation_config.json", generation.dump(2) + "\n");

@@ -11,13 +11,17 @@ namespace fovea::models {
 // Throws an Error that names the option whose value MarianMTModel does not have.
 void require_marian_architecture(const EncoderDecoderConfig& config);
 
-// The vocabularies with <pad>, and tables with its rows: zeros, and a bias that makes it impossible.
+// The vocabularies with a padding, whose vector is zeros, because the decoder begins with it. It is <pad> or, where
+// that is a piece of the model with another vector, <zeros>. If the model has neither, the tables get rows for it:
+// zeros, and a bias that makes it impossible.
 struct PaddedModel {
   std::vector<std::string> source_pieces, target_pieces;  // by number
   ModelTables tables;
-  int64_t padding = 0, end = 0;  // numbers of <pad> and </s>
+  std::string padding_piece;
+  int64_t padding = 0, end = 0;   // numbers of the padding and of </s>
+  std::vector<int64_t> unwanted;  // numbers of pieces that no translation has
 };
-// Throws an Error if the sides number <pad> or </s> differently.
+// Throws an Error if the sides number the padding or </s> differently.
 PaddedModel with_padding(const ForeignModel& model);
 
 // config.json, source.spm, target.spm, vocab.json, target_vocab.json of two vocabularies, tokenizer_config.json and

@@ -213,9 +213,9 @@ std::string print_decoder_config(const LanguageConfig& config, const TextEnds& e
                       {"rope_parameters", {{"rope_theta", base}, {"rope_type", "default"}}},
                       {"tie_word_embeddings", config.tied_embeddings},
                       {"attention_dropout", config.transformer_dropout_attention},
+                      {"bos_token_id", ends.begin},  // transformers takes 1 where a folder of Llama's has none
                       {"eos_token_id", ends.end},
                       {"torch_dtype", dtype}};
-  if (ends.begin != ends.end) json["bos_token_id"] = ends.begin;
   if (family == kQwen2) json["use_sliding_window"] = false;
   if (family == kLlama) json["attention_bias"] = json["mlp_bias"] = false;
   if (family == kMistral) json["sliding_window"] = window_of(config).value();

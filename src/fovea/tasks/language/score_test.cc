@@ -189,7 +189,8 @@ TEST(Score, LinesAreThoseOfTheFiles) {
   EXPECT_EQ(run_score(options), 8 + 1 + 5 + 1 + 4) << "</s> between documents";
   const std::vector<double> together = numbers_of(test.folder / "lines");
   ASSERT_EQ(together.size(), 4);
-  // The first line of a document is scored as if the document were alone; it does not include the end of the document before.
+  // The first line of a document is scored as if the document were alone; it does not include the end of the document
+  // before.
   for (const auto& [name, line] : {std::pair("a", 0), std::pair("b", 2), std::pair("c", 3)}) {
     options.train_sets = {test.folder / name};
     run_score(options);

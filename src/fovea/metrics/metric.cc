@@ -183,12 +183,14 @@ std::string_view metrics_help() {
 void require_read_options(const EvaluateOptions& options) {
   const std::vector<std::string_view> changed = changed_fields(options);
   const auto is_changed = [&](std::string_view option) { return std::ranges::find(changed, option) != changed.end(); };
-  for (const auto& [option, readers] : kOptionsOfMetrics) {
-    const auto reads = [&](const std::string& name) { return std::ranges::find(readers, name) != readers.end(); };
-    const bool takes_text_as_it_is = option == "tokenize" && options.tokenize == "none";  // as the other metrics do
-    if (!is_changed(option) || takes_text_as_it_is || std::ranges::any_of(options.metrics, reads)) continue;
-    throw UsageError(cat("--", option, ": got the metric ", join(options.metrics, ", "), "; only ", readers[0],
-                         readers[1].empty() ? " reads" : cat(" and ", readers[1], " read"),
+  for (const OptionOfMetrics& one : kOptionsOfMetrics) {
+    const auto reads = [&](const std::string& name) {
+      return std::ranges::find(one.readers, name) != one.readers.end();
+    };
+    const bool takes_text_as_it_is = one.option == "tokenize" && options.tokenize == "none";  // as the other metrics do
+    if (!is_changed(one.option) || takes_text_as_it_is || std::ranges::any_of(options.metrics, reads)) continue;
+    throw UsageError(cat("--", one.option, ": got the metric ", join(options.metrics, ", "), "; only ", one.readers[0],
+                         one.readers[1].empty() ? " reads" : cat(" and ", one.readers[1], " read"),
                          " this option; leave it out, or add that metric"));
   }
   const bool has_value = std::ranges::any_of(

@@ -144,7 +144,7 @@ class LanguageTexts {
     std::ranges::sort(names, [this](const auto& a, const auto& b) { return is_before(a, b); });
     log::warn(cat("'", path, "': ", thousands(choices_), choices_ == 1 ? " unit has" : " units have",
                   " several texts in '", tag_, "' (", join(names, ", "),
-                  "); taking the first of these languages that a unit has; choose one ", "with --languages"));
+                  "); taking the first of these languages that a unit has; choose one with --languages"));
   }
 
  private:

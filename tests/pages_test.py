@@ -62,6 +62,7 @@ NOT_RUN = {
     "docs/scale.md": "needs a launcher of several processes; mpi_test.py starts them",
     "docs/serve.md": "a server runs until it is stopped; serve_test.py has its requests",
     "docs/speed.md": "what it shows depends on the processor",
+    "docs/trainings.md": "needs corpora and hours",
 }
 WHOLE_CORPUS = ("docs/data.md",)  # pages that show the size of their corpus
 SMALLER = """#!/bin/bash

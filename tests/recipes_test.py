@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Each recipes/*.yml: all of its options exist and mean what the file says, so do those of its vocabulary's command, and it
 makes one update. Depth, lengths, batches and data are small here; width, heads, mechanism, optimiser and schedule are the
-recipe's. Commands that docs/results.md and the recipes' comments name have options that exist, and values that are accepted."""
+recipe's. Commands that docs/results.md, docs/trainings.md and the recipes' comments name have options that exist, and
+values that are accepted."""
 import pathlib
 import random
 import re
@@ -217,7 +218,9 @@ class Commands(unittest.TestCase):
             self.assert_accepted("fovea", ["train", *arguments[end + 1:]])
 
     def test_commands(self):
-        found = [("docs/results.md", *command) for command in commands_of_page(RECIPES.parent / "docs" / "results.md")]
+        found = []
+        for page in ("results.md", "trainings.md"):
+            found += [(page, *command) for command in commands_of_page(RECIPES.parent / "docs" / page)]
         for path in sorted(path for path in RECIPES.iterdir() if path.suffix in (".yml", ".sh")):
             found += [(path.name, *command) for command in commands_of_comment(path)]
         self.assertGreater(len(found), 60)

@@ -22,7 +22,9 @@ int64_t chosen_count(const AttentionSpec& spec, const Row& row) {
 }
 
 int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec) {
-  if (spec.route() || !std::holds_alternative<Softmax>(spec.transform)) return 0;
+  // The spec alone does not say which keys these mechanisms give the query.
+  const bool is_open = spec.route() || spec.clauses() || adaptive_span(spec);
+  if (is_open || !std::holds_alternative<Softmax>(spec.transform)) return 0;
   const auto nonzero =
       static_cast<int64_t>(std::count_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }));
   if (nonzero == static_cast<int64_t>(weights.size())) return 0;

@@ -14,7 +14,8 @@ int64_t candidate_count(const Pairs& pairs, const Row& row);
 int64_t chosen_count(const AttentionSpec& spec, const Row& row);
 
 // Returns how many keys softmax's underflow left without weight: chosen ones whose weight is 0. `weights` are those of
-// the keys up to row.limit(). Other transforms' zeros are meant, and routed heads are not told apart: 0 for both.
+// the keys up to row.limit(). Other transforms' zeros are meant: 0. So it is for routed heads, clauses and adaptive
+// spans, whose keys depend on more than the spec.
 int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec);
 
 }  // namespace fovea::analysis

@@ -24,7 +24,8 @@ TEST(ChosenKeys, LostAreChosenOnesWithoutWeight) {
   EXPECT_EQ(lost_keys(row(2, 5), weights, parse_attention("window(3)")), 1);
   EXPECT_EQ(lost_keys(row(2, 5), weights, parse_attention("topk(2)")), 0);
   EXPECT_EQ(lost_keys(row(2, 5), weights, parse_attention("topk(4)")), 2);
-  for (const char* spec : {"sparsemax", "relu", "entmax(1.5)", "routed(2,2)"})
+  for (const char* spec :
+       {"sparsemax", "relu", "entmax(1.5)", "routed(2,2)", "clause(1)", "clause(1)+topk(4)", "span(4,2)"})
     EXPECT_EQ(lost_keys(row(2, 5), weights, parse_attention(spec)), 0) << spec;
 }
 

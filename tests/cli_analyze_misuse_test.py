@@ -80,6 +80,22 @@ class BadInput(Refusals):
         self.refused("--model", translation(), language("full"), "--train-sets", SOURCE, TARGET, says="task")
         routed = translation("mixed", "--attention-encoder", "1*full;1*window(3)")
         self.refused("--model", translation(), routed, "--train-sets", SOURCE, TARGET, says="expected models of one shape")
+        other = F / "other.spm"
+        checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 299, "--output", other)
+        arguments = PLACE.training(F / "other", "--after-batches", 1, "--quiet")
+        checked(*[other if part == PLACE.vocab else part for part in arguments])
+        self.refused("--model", translation(), F / "other", "--train-sets", SOURCE, TARGET, says="has another vocabulary than '")
+
+    def test_language_models(self):
+        model, text = language("full"), ["--train-sets", TARGET]
+        other = language("full+topk(300)")
+        self.refused("--model", model, other, *text, says="has other mechanisms than '")
+        checked("analyze", "--model", model, other, *text, "--attention", "topk(2)", "--quiet")
+        pieces = language("full+softmax", "--vocabs", PLACE.vocab)
+        self.refused("--model", model, pieces, *text, says="has another vocabulary than '")
+        short = language("softmax", "--segment-length", 20)
+        self.refused("--model", model, short, *text, says=f"has --segment-length 20, but '{model}' has ")
+        checked("analyze", "--model", model, short, *text, "--segment", 16, "--quiet")
 
 
 if __name__ == "__main__":

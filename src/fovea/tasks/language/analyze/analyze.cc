@@ -16,6 +16,7 @@
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
 #include "fovea/inspect/analyze_report.h"
+#include "fovea/inspect/one_shape.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/encoding_threads.h"
@@ -59,6 +60,10 @@ class WordCounter {
   bool after_blank_ = false, after_end_ = false;
 };
 
+int64_t segment_of(const AnalyzeOptions& options, const LanguageConfig& config) {
+  return options.segment > 0 ? options.segment : config.segment_length;
+}
+
 // Reads a text's segments one by one, and shows the statistics what their attention does.
 class SegmentAnalysis {
  public:
@@ -69,7 +74,7 @@ class SegmentAnalysis {
 
   int64_t run(const data::TokenText& text) {
     const c10::InferenceMode guard;
-    const int64_t segment = segment_length();
+    const int64_t segment = segment_of(options_, loaded_.config);
     const data::ScoringWindows windows(text, loaded_.units.begin(), {.context = segment, .stride = segment});
     log::Progress progress("analysing, segments", static_cast<double>(windows.size()));
     for (int64_t document = 0; document < windows.num_documents(); ++document) {
@@ -93,8 +98,6 @@ class SegmentAnalysis {
   const AttentionStatistics& statistics() const { return statistics_; }
 
  private:
-  int64_t segment_length() const { return options_.segment > 0 ? options_.segment : loaded_.config.segment_length; }
-
   nn::Memory pass(std::vector<int64_t> inputs, nn::Memory memory) {
     const int64_t count = std::ssize(inputs);
     const int64_t limit = loaded_.config.memory_length;
@@ -129,17 +132,25 @@ class SegmentAnalysis {
   std::vector<int32_t> units_, keys_, queries_;
 };
 
+inspect::ComparedModel compared(const std::string& name, const LoadedModel& loaded, const AnalyzeOptions& options) {
+  const LanguageConfig& config = loaded.config;
+  return {name,
+          config,
+          loaded.units.files(),
+          {{"documents", config.documents},
+           {"memory-length", std::to_string(config.memory_length)},
+           {"same-length", config.same_length ? "true" : "false"},
+           {"segment-length", std::to_string(segment_of(options, config))}}};
+}
+
 int64_t analyze_text(const AnalyzeOptions& options) {
   std::vector<LoadedModel> loaded;
   for (const std::string& model : options.models) {
     AnalyzeOptions own = options;
     own.model = model;
     loaded.push_back(load_model(own));
-    const LanguageConfig &first = loaded.front().config, &other = loaded.back().config;
-    if (first.dec_depth != other.dec_depth || first.transformer_heads != other.transformer_heads)
-      throw Error(cat("--model: '", model, "' has ", other.dec_depth, " layers of ", other.transformer_heads,
-                      " heads, but '", options.models.front(), "' has ", first.dec_depth, " layers of ",
-                      first.transformer_heads, "; expected models of one shape, such as seeds of one training"));
+    inspect::require_one_shape(compared(options.models.front(), loaded.front(), options),
+                               compared(model, loaded.back(), options));
   }
   LineWriter output(options.output);
   inspect::AnalyzedText about{
@@ -166,7 +177,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // The text is cut as `score` cuts it without options.
-    const int64_t context = options.segment > 0 ? options.segment : trained;
+    const int64_t context = segment_of(options, loaded.config);
     const int64_t stride = memory > 0 ? context : std::max<int64_t>(1, context - trained / 2);
     const ScoreText scorer(loaded.model,
                            {.context = context, .stride = stride, .mini_batch = options.mini_batch, .memory = memory});

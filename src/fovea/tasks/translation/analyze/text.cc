@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -12,6 +11,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/inspect/analyze_report.h"
+#include "fovea/inspect/one_shape.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/cross_attention.h"
@@ -196,22 +196,10 @@ class PairAnalysis {
   LabelNames names_;
 };
 
-void require_shape_of(const ModelConfig& first, const ModelConfig& other, const std::vector<std::string>& models,
-                      size_t index) {
-  const auto shape = [](const ModelConfig& model) {
-    return cat(model.enc_depth, " + ", model.dec_depth, " layers of ", model.transformer_heads, " heads");
-  };
-  const auto mechanisms = [](const ModelConfig& model) {
-    return std::tie(model.attention, model.attention_encoder, model.attention_decoder, model.attention_cross,
-                    model.attention_layers, model.sparsify);
-  };
-  if (shape(first) == shape(other)) {
-    if (mechanisms(first) == mechanisms(other)) return;
-    throw Error(cat("--model: '", models[index], "' has other mechanisms than '", models.front(),
-                    "'; expected models of one shape, such as seeds of one training"));
-  }
-  throw Error(cat("--model: '", models[index], "' has ", shape(other), ", but '", models.front(), "' has ",
-                  shape(first), "; expected models of one shape, such as seeds of one training"));
+inspect::ComparedModel compared(const std::string& name, const LoadedModel& loaded) {
+  return {name,
+          loaded.model->config(),
+          {{kSourceVocabFile, loaded.source.bytes()}, {kTargetVocabFile, loaded.target.bytes()}}};
 }
 
 }  // namespace
@@ -220,7 +208,7 @@ int64_t analyze_text(const AnalyzeOptions& options) {
   std::vector<LoadedModel> loaded;
   for (const std::string& model : options.models) {
     loaded.push_back(load_model(with_model(options, model)));
-    require_shape_of(loaded.front().model->config(), loaded.back().model->config(), options.models, loaded.size() - 1);
+    inspect::require_one_shape(compared(options.models.front(), loaded.front()), compared(model, loaded.back()));
   }
   note_recurrent_decoder(loaded.front().model->config());
   std::optional<TextPair> one;

@@ -44,6 +44,8 @@ Prefixes prefixes_of(const GenerateOptions& options, const ImageConfig& config) 
     return result;
   }
   const data::ImageShape shape = shape_of(config);
+  if (shape.height == 1)
+    throw Error("--complete: the model's images have one row, and --rows keeps whole rows; leave --complete out");
   if (options.rows >= shape.height)
     throw Error(cat("--rows: got ", options.rows, "; the model's images have ", shape.height, " rows; expected 1 to ",
                     shape.height - 1));

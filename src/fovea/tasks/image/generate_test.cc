@@ -157,6 +157,16 @@ TEST_F(GenerateImages, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(), "--output is missing; expected a .png file, or a folder that ends in /");
 }
 
+TEST_F(GenerateImages, OfOneRowHaveNoRowsToKeep) {
+  test_.data.train_sets = {write_images(test_.folder / "rows", 3, {1, 5, 3}, 1)};
+  test_.train.model = options_.model = test_.folder / "of-rows";
+  run(test_);
+  options_.complete = test_.data.train_sets;
+  options_.rows = 1;
+  EXPECT_EQ(refusal(),
+            "--complete: the model's images have one row, and --rows keeps whole rows; leave --complete out");
+}
+
 TEST_F(GenerateImages, NeverReplaceAnImageThatTheyComplete) {
   const std::string folder = write_images(test_.folder / "inputs", 1, {4, 5, 3}, 1);
   std::filesystem::rename(folder + "/0.png", folder + "/0001.png");

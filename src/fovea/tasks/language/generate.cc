@@ -17,6 +17,7 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/text/unit_decoder.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::language {
 namespace {
@@ -79,7 +80,11 @@ class TextWriter {
   void begin(std::span<const models::Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
     texts_ = std::move(prompts);
     decoders_.assign(drafts.size(), text::UnitDecoder(units));
-    for (size_t i = 0; i < drafts.size(); ++i) warm_up(decoders_[i], drafts[i]);
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      warm_up(decoders_[i], drafts[i]);
+      texts_[i].resize(texts_[i].size() -
+                       text::cut_character(texts_[i]));  // the decoder holds them, and gives them later
+    }
     if (total_ == 1) show(texts_.front());
   }
   void add(size_t text, int64_t unit) {

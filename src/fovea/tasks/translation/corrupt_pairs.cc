@@ -16,18 +16,27 @@ namespace {
 
 using Text = std::string;
 
-// A text as words, or as characters if it has no blanks.
+// The parts of a text that its length counts, and that a corruption changes.
+enum class Unit : uint8_t { kWord, kCharacter };
+
+bool is_one_word(const TextPair& pair) { return split_words(pair.target).size() == 1; }
+
+// A text has one unit, so that lengths compare: a single word in a text of words is not a line of characters.
+Unit unit_of(const std::vector<TextPair>& pairs) {
+  return 2 * std::ranges::count_if(pairs, is_one_word) > std::ssize(pairs) ? Unit::kCharacter : Unit::kWord;
+}
+
+// A target in its units.
 struct TextUnits {
   std::vector<Text> units;
-  Text between = " ";
+  Text between;
 
-  explicit TextUnits(std::string_view text) : units(split_words(text)) {
-    if (units.size() != 1) return;
-    std::string_view rest = trim(text);
-    if (first_character(rest).size == rest.size()) return;
-    units.clear();
-    between.clear();
-    while (!rest.empty()) {
+  TextUnits(std::string_view text, Unit unit) {
+    if (unit == Unit::kWord) {
+      units = split_words(text), between = " ";
+      return;
+    }
+    for (std::string_view rest = trim(text); !rest.empty();) {
       const size_t size = first_character(rest).size;
       units.emplace_back(rest.substr(0, size));
       rest.remove_prefix(size);
@@ -46,12 +55,13 @@ bool ends_clause(std::string_view unit) {
 // Makes targets wrong with the help of all pairs, which have no empty sides.
 class Corrupter {
  public:
-  Corrupter(const std::vector<TextPair>& pairs, Corruption how, uint64_t seed) : pairs_(pairs), how_(how), rng_(seed) {
+  Corrupter(const std::vector<TextPair>& pairs, Corruption how, uint64_t seed)
+      : pairs_(pairs), how_(how), unit_(unit_of(pairs)), rng_(seed) {
     order_.resize(pairs.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
     shuffle(order_, rng_);
     if (how == Corruption::kNeighbour) {
-      for (const TextPair& pair : pairs) lengths_.push_back(TextUnits(pair.target).size());
+      for (const TextPair& pair : pairs) lengths_.push_back(TextUnits(pair.target, unit_).size());
       std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return lengths_[a] < lengths_[b]; });
     }
     place_.resize(order_.size());
@@ -60,7 +70,7 @@ class Corrupter {
 
   // The wrong target of a pair; nothing if there is none.
   std::optional<Text> wrong_target(size_t pair) {
-    const TextUnits target(pairs_[pair].target);
+    const TextUnits target(pairs_[pair].target, unit_);
     std::optional<Text> wrong;
     switch (how_) {
       case Corruption::kShuffled:
@@ -114,7 +124,7 @@ class Corrupter {
     constexpr int kTries = 100;
     for (int i = 0; i < kTries; ++i) {
       const size_t other = rng_.below(pairs_.size());
-      if (is_other(pair, other)) return TextUnits(pairs_[other].target);
+      if (is_other(pair, other)) return TextUnits(pairs_[other].target, unit_);
     }
     return std::nullopt;
   }
@@ -147,6 +157,7 @@ class Corrupter {
 
   const std::vector<TextPair>& pairs_;
   Corruption how_;
+  Unit unit_;
   Rng rng_;
   std::vector<size_t> order_, place_;  // place_[pair]: where it is in order_
   std::vector<size_t> lengths_;        // of targets, for kNeighbour

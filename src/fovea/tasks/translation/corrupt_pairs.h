@@ -23,8 +23,8 @@ struct CorruptedPairs {
 };
 
 // Pairs that cannot be made wrong are left out: those with an empty side, a target of one word to halve, or a source
-// that equals the target. Lengths are in words; a text without blanks has its characters for words. A function of the
-// pairs and the seed.
+// that equals the target. Lengths are in words, or in characters if most of the targets have no blanks. A function of
+// the pairs and the seed.
 CorruptedPairs corrupt(const std::vector<TextPair>& pairs, Corruption how, uint64_t seed);
 
 }  // namespace fovea::translation

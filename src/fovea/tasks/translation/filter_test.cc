@@ -95,15 +95,31 @@ TEST(Corrupt, ByNeighboursTakesTheNearestInLength) {
   }
 }
 
+std::vector<std::string> bad_targets(const std::vector<std::string>& targets, Corruption how, uint64_t seed = 1) {
+  std::vector<TextPair> pairs;
+  for (const std::string& target : targets) pairs.push_back({"s", target, std::ssize(pairs) + 1});
+  std::vector<std::string> bad;
+  for (const TextPair& pair : corrupt(pairs, how, seed).bad) bad.push_back(pair.target);
+  return bad;
+}
+
 TEST(Corrupt, ByHalvingKeepsTheFirstHalf) {
-  const CorruptedPairs result = corrupt(
-      {{"s", "a b c d e", 1}, {"s", "one", 2}, {"s", "a b", 3}, {"s", "文字列です", 4}}, Corruption::kHalved, 1);
-  ASSERT_EQ(result.bad.size(), 4U);  // a word alone is halved by its characters, as there are no blanks
-  EXPECT_EQ(result.bad[0].target, "a b");
-  EXPECT_EQ(result.bad[1].target, "o");
-  EXPECT_EQ(result.bad[2].target, "a");
-  EXPECT_EQ(result.bad[3].target, "文字");
-  EXPECT_TRUE(corrupt({{"s", "x", 1}}, Corruption::kHalved, 1).bad.empty());
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(bad_targets({"a b c d e", "one", "a b"}, Corruption::kHalved), (Texts{"a b", "a"}));
+  EXPECT_EQ(bad_targets({"文字列です", "文 字", "x"}, Corruption::kHalved), (Texts{"文字", "文"}));
+}
+
+// A word alone is one unit among texts with blanks, as long as it may be; most targets decide what the text has.
+TEST(Corrupt, CountsEveryTargetInTheSameUnits) {
+  const std::vector<std::string> words = {"one", "a b", "c d e", "f g h i"};
+  EXPECT_EQ(bad_targets(words, Corruption::kNeighbour).at(0), "a b");
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const std::string swapped = bad_targets(words, Corruption::kSwapped, seed).at(0);
+    EXPECT_EQ(split_words(swapped).size(), 1U) << swapped;
+    EXPECT_EQ(swapped.size(), 1U) << swapped;
+    EXPECT_THAT(bad_targets(words, Corruption::kInserted, seed).at(0), testing::StartsWith("one "));
+  }
+  EXPECT_EQ(bad_targets({"文字列", "文字列です", "か な か な"}, Corruption::kNeighbour).at(0), "文字列です");
 }
 
 TEST(Corrupt, BySwappingChangesOneWord) {

@@ -312,7 +312,7 @@ class BadInput(Refusals):
         self.assertIn(warning, other.stderr)
         bleu = [*training, "--valid-sets", *PLACE.sides["test"], "--valid-metrics", "bleu"]
         self.assertNotIn(warning, checked(*bleu, "--after-batches", 9, "--valid-mini-batch-words", 100).stderr)
-        for batches, options in ((10, ["--valid-tokenize", "char"]), (11, ["--valid-beam-size", 2]), (12, [])):
+        for batches, options in ((10, ["--valid-tokenize", "char"]), (11, ["--valid-beam-size", 2]), (12, []), (13, ["--documents"])):
             self.assertIn(warning, checked(*bleu, "--after-batches", batches, *options).stderr, options)
 
     def test_folders_that_cannot_be_read(self):

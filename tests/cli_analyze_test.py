@@ -57,6 +57,12 @@ class Laws(unittest.TestCase):
             self.assertEqual(record["rows"], found[key]["rows"])
             self.assertGreater(record["entropy"], found[key]["entropy"])
 
+    def test_keys_behind_a_span_are_zeros(self):
+        for unit in ("piece", "word"):
+            for record in records(language("span(6,2)"), "--unit", unit, sides=[TARGET]).values():
+                self.assertEqual(record["underflow"], 0)
+                self.assertAlmostEqual(record["zeros"], 1 - record["kept"] * record["rows"] / record["pairs"], places=9)
+
     def test_words_are_fewer_than_pieces(self):
         words, pieces = records(translation()), records(translation(), "--unit", "piece")
         count = sum(len(line.split()) + 1 for line in TARGET.read_text().splitlines())

@@ -96,6 +96,9 @@ class BadInput(Refusals):
         short = language("softmax", "--segment-length", 20)
         self.refused("--model", model, short, *text, says=f"has --segment-length 20, but '{model}' has ")
         checked("analyze", "--model", model, short, *text, "--segment", 16, "--quiet")
+        for options in ([], ["--sweep", "full"]):
+            self.refused("--model", model, *text, "--segment", 2000, *options,
+                         says="--segment: got 2,000; the model has learned positions for 1,024 units; expected at most as many")
 
 
 if __name__ == "__main__":

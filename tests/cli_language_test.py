@@ -291,6 +291,8 @@ class BadInput(Refusals):
         self.assertEqual(generate("--model", learned, "--prompt", "abcd", "--max-length", 36).returncode, 0)
         self.refuse(1, "learned positions for 40 units", "generate", "--model", learned, "--prompt", "a" * 50, "--max-length", 1)
         self.refuse(1, "learned positions for 40 units", "score", "--model", learned, "--train-sets", TEST, "--context", 40, "--stride", 1)
+        self.refuse(1, "--stride: got 41; the model has learned positions for 40 units", "score", "--model", learned, "--train-sets", TEST,
+                    "--memory-length", 8, "--stride", 41)
         self.refuse(2, "needs as many learned positions",
                     *training(F / "no", "--transformer-positions", "learned", "--max-positions", 31))
         for option, value in (("--top-p", 0), ("--top-p", 1.5), ("--temperature", -1), ("--max-length", 0), ("--count", 0), ("--top-k", -1)):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/adaptive_span.h"
 
@@ -64,6 +65,12 @@ void validate(const LanguageConfig& config) {
     break;
   }
   problems.throw_if_any();
+}
+
+void require_positions(const LanguageConfig& config, int64_t length, std::string_view option) {
+  if (!has_learned_positions(config) || length <= config.max_positions) return;
+  throw Error(cat(option, ": got ", thousands(length), "; the model has learned positions for ",
+                  thousands(config.max_positions), " units; expected at most as many"));
 }
 
 }  // namespace fovea::language

@@ -34,6 +34,7 @@ Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
           cat("--context: got ", options.context,
               ", but the model has memory, and reads a text as one stream; use --memory-length for how far "
               "its units see, and --stride for the units of a segment"));
+    require_positions(config, options.stride, "--stride");
     return {0, options.stride > 0 ? options.stride : segment};
   }
   Cut cut{options.context >= 0 ? options.context : segment / 2, options.stride};

@@ -61,6 +61,7 @@ class WordCounter {
 };
 
 int64_t segment_of(const AnalyzeOptions& options, const LanguageConfig& config) {
+  require_positions(config, options.segment, "--segment");
   return options.segment > 0 ? options.segment : config.segment_length;
 }
 

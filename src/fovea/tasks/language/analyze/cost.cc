@@ -91,10 +91,7 @@ void require_length(const LoadedModel& loaded, const data::TokenText& text, int6
   if (text.size() < length)
     throw Error(cat("--train-sets: the text has ", thousands(text.size()), " units; --cost measures segments of ",
                     thousands(length), " units; give more text or shorter --lengths"));
-  const ModelConfig& config = loaded.config;
-  if (has_learned_positions(config) && loaded.config.memory_length == 0 && length > config.max_positions)
-    throw Error(cat("--lengths: got ", thousands(length), "; the model has learned positions for ",
-                    thousands(config.max_positions), " units; expected at most as many"));
+  require_positions(loaded.config, length, "--lengths");
 }
 
 // The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the

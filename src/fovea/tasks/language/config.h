@@ -44,7 +44,7 @@ int64_t memory_of(const LanguageConfig& config);
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const LanguageConfig& config);
 
-// Throws an Error that names `option` if the model has learned positions, but for fewer than `length` units.
+// Throws an Error that names `option` if the model has learned positions for fewer than `length` units.
 void require_positions(const LanguageConfig& config, int64_t length, std::string_view option);
 
 }  // namespace fovea::language

@@ -102,7 +102,8 @@ for row in "${rows[@]}"; do
       --after-batches "$updates" "${words[@]}" "${options[@]}"
     score_bleu test "${test_sets[@]}"
     if has_null_rows "$row" && [ ! -f "$run/test.shuffled" ]; then
-      keep "$run/test.shuffled" "$fovea" filter --model "$run/averaged" --train-sets "${test_sets[@]}" --test shuffled --quiet
+      keep "$run/test.shuffled" "$fovea" filter --model "$run/averaged" --train-sets "${test_sets[@]}" \
+        --score null-rate --test shuffled --quiet
     fi
   done
 done

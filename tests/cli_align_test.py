@@ -236,12 +236,12 @@ class Filter(Refusals):
         self.assertEqual(len(scores), PAIRS)
         for score, total, target in zip(scores, sums, lines_of(TARGET)):
             self.assertAlmostEqual(float(score), float(total) / (len(target.split()) + 1), places=5)
-        self.assertEqual(filtered().stdout.splitlines(), scores)  # the default without ReLA
-        nulls = scores_of(filtered(model=rela()).stdout)
-        self.assertTrue(all(-1 <= score <= 0 for score in nulls))
-        self.assertGreater(len(set(nulls)), 5)
-        self.assertNotIn("-0.000000", filtered(model=rela()).stdout)
-        self.assertEqual(scores_of(filtered("--score", "null-rate", model=rela()).stdout), nulls)
+        self.assertEqual(filtered().stdout.splitlines(), scores)  # the default, with ReLA too
+        self.assertEqual(filtered(model=rela()).stdout, filtered("--score", "log-probability", model=rela()).stdout)
+        nulls = filtered("--score", "null-rate", model=rela()).stdout
+        self.assertTrue(all(-1 <= score <= 0 for score in scores_of(nulls)))
+        self.assertGreater(len(set(scores_of(nulls))), 5)
+        self.assertNotIn("-0.000000", nulls)
 
     def test_the_best_are_kept_in_their_order(self):
         scores = scores_of(filtered().stdout)
@@ -278,10 +278,10 @@ class Filter(Refusals):
 
     def test_how_well_scores_tell_pairs_apart(self):
         for kind in ("shuffled", "neighbour", "halved", "swapped", "inserted", "untranslated"):
-            text = filtered("--test", kind, model=rela()).stdout
+            text = filtered("--test", kind, "--score", "null-rate", model=rela()).stdout
             self.assertRegex(text, r"^AUC [01]\.\d{4}\n" + kind + r" by null-rate: 50 pairs of the text's 50, ")
             self.assertEqual(scores_of(text), [])
-            object = json.loads(filtered("--test", kind, "--json", model=rela()).stdout)
+            object = json.loads(filtered("--test", kind, "--score", "null-rate", "--json", model=rela()).stdout)
             self.assertEqual(f"{object['auc']:.4f}", text.split()[1])
             self.assertEqual((object["good"]["count"], object["bad"]["count"]), (PAIRS, PAIRS))
         self.assertIn("20 pairs of the text's 50", filtered("--test", "shuffled", "--test-pairs", 20).stdout)

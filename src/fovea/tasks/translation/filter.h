@@ -11,7 +11,7 @@ namespace fovea::translation {
 struct FilterOptions : ModelOptions, LogOptions {
   std::vector<std::string> train_sets, outputs;
   std::vector<double> threshold;  // one, or none
-  std::string score = "auto", test = "none";
+  std::string score = "log-probability", test = "none";
   double keep = 0;
   int64_t show = 0, seed = 1, test_pairs = 5000;
   bool json = false;
@@ -23,9 +23,9 @@ struct FilterOptions : ModelOptions, LogOptions {
         named("train-sets", &C::train_sets, "source and target text to score, one sentence per line, may be compressed",
               "t"),
         choice("score", &C::score,
-               "the score, higher is better. null-rate: minus the share of cross-attention rows that are all zero "
-               "(ReLA); log-probability: per target token; auto: null-rate if the cross-attention is ReLA",
-               "auto|null-rate|log-probability"),
+               "the score, higher is better. log-probability: per target token; null-rate: minus the share of "
+               "cross-attention rows that are all zero (ReLA)",
+               "null-rate|log-probability"),
         number("keep", &C::keep, "write this share of the pairs, those with the highest scores, to --output (0: none)",
                0, 1),
         at_most(1, field("threshold", &C::threshold, "write the pairs with at least this score to --output")),

@@ -157,8 +157,9 @@ ModelConfig with_cross(const std::string& attention) {
 }
 
 TEST(PairScores, OfNullRowsNeedReLU) {
-  EXPECT_EQ(pair_score_of("auto", with_cross("full")), PairScore::kLogProbability);
-  EXPECT_EQ(pair_score_of("auto", with_cross("relu+rmsnorm")), PairScore::kNullRate);
+  EXPECT_EQ(pair_score_of(FilterOptions{}.score, with_cross("full")), PairScore::kLogProbability);
+  EXPECT_EQ(pair_score_of(FilterOptions{}.score, with_cross("relu+rmsnorm")), PairScore::kLogProbability);
+  EXPECT_EQ(pair_score_of("null-rate", with_cross("relu+rmsnorm")), PairScore::kNullRate);
   EXPECT_EQ(pair_score_of("log-probability", with_cross("rela-g")), PairScore::kLogProbability);
   EXPECT_EQ(pair_score_of("null-rate", with_cross("1*full;2*relu")), PairScore::kNullRate);
   EXPECT_EQ(message_of([] { pair_score_of("null-rate", with_cross("topk(8)")); }),

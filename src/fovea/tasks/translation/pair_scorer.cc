@@ -29,10 +29,8 @@ double null_share(const at::Tensor& weights) { return weights.eq(0).all(-1).to(a
 }  // namespace
 
 PairScore pair_score_of(const std::string& name, const ModelConfig& model) {
-  const bool has_nulls = can_have_null_rows(model);
-  if (name == "auto") return has_nulls ? PairScore::kNullRate : PairScore::kLogProbability;
   const auto score = parse_choice<PairScore>(kPairScores, name, "--score");
-  if (score == PairScore::kNullRate && !has_nulls) {
+  if (score == PairScore::kNullRate && !can_have_null_rows(model)) {
     throw Error(cat("--score null-rate: the model's cross-attention is ",
                     print(attention_of(model, Sublayer::kCross, 0)),
                     ", whose rows are never all zero; expected relu (ReLA); use --score log-probability"));

@@ -12,8 +12,8 @@ namespace fovea::translation {
 enum class PairScore : uint8_t { kNullRate, kLogProbability };
 inline constexpr std::string_view kPairScores = "null-rate|log-probability";  // in this order
 
-// The score of that name. Throws an Error for the null rate of a model without relu in its cross-attention, whose rows are
-// never all zero.
+// The score of that name. Throws an Error for the null rate of a model without relu in its cross-attention, whose rows
+// are never all zero.
 PairScore pair_score_of(const std::string& name, const ModelConfig& model);
 
 // Scores how well the sides of pairs match, higher is better. Null rate (Zhang, Titov, Sennrich 2021): minus the share

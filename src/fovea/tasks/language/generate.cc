@@ -82,8 +82,8 @@ class TextWriter {
     decoders_.assign(drafts.size(), text::UnitDecoder(units));
     for (size_t i = 0; i < drafts.size(); ++i) {
       warm_up(decoders_[i], drafts[i]);
-      texts_[i].resize(texts_[i].size() -
-                       text::cut_character(texts_[i]));  // the decoder holds them, and gives them later
+      // The decoder holds the bytes of a character that the prompt cuts, and gives them when the character is whole.
+      texts_[i].resize(texts_[i].size() - text::cut_character(texts_[i]));
     }
     if (total_ == 1) show(texts_.front());
   }

@@ -2,6 +2,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::inspect {
 namespace {
@@ -14,7 +15,7 @@ std::string shape_of(const ModelConfig& model) {
 // The mechanisms of all layers as they are computed, because options can say the same in several ways.
 std::string mechanisms_of(const ModelConfig& model) {
   std::string text = model.sparsify;
-  for (const Sublayer sublayer : {Sublayer::kEncoder, Sublayer::kDecoder, Sublayer::kCross}) {
+  for (const Sublayer sublayer : sublayers_of(model)) {
     for (int64_t layer = 0; layer < depth_of(model, sublayer); ++layer)
       text += cat(" ", print(attention_of(model, sublayer, layer)));
   }

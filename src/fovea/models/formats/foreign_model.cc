@@ -10,6 +10,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/model.h"
 #include "fovea/nn/positions.h"
+#include "fovea/spec/layer_override.h"
 #include "fovea/spec/positions.h"
 
 namespace fovea::models {
@@ -64,7 +65,7 @@ void add_tables(const ModelTables& tables, ForeignModel& model) {
 }
 
 std::string first_sparse_attention(const ModelConfig& config) {
-  for (const Sublayer sublayer : {Sublayer::kEncoder, Sublayer::kDecoder, Sublayer::kCross}) {
+  for (const Sublayer sublayer : sublayers_of(config)) {
     for (int64_t layer = 0; layer < depth_of(config, sublayer); ++layer) {
       const LayerSpec spec = attention_of(config, sublayer, layer);
       if (!std::ranges::all_of(spec, [](const HeadGroup& group) { return print(group.spec) == "full"; }))

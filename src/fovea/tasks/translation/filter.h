@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/spec/score_config.h"
+#include "fovea/tasks/translation/pair_score.h"
 
 namespace fovea::translation {
 
@@ -25,7 +26,7 @@ struct FilterOptions : ModelOptions, LogOptions {
         choice("score", &C::score,
                "the score, higher is better. log-probability: per target token; null-rate: minus the share of "
                "cross-attention rows that are all zero (ReLA)",
-               "null-rate|log-probability"),
+               kPairScores),
         number("keep", &C::keep, "write this share of the pairs, those with the highest scores, to --output (0: none)",
                0, 1),
         at_most(1, field("threshold", &C::threshold, "write the pairs with at least this score to --output")),

@@ -6,11 +6,9 @@
 #include "fovea/base/collective.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
+#include "fovea/tasks/translation/pair_score.h"
 
 namespace fovea::translation {
-
-enum class PairScore : uint8_t { kNullRate, kLogProbability };
-inline constexpr std::string_view kPairScores = "null-rate|log-probability";  // in this order
 
 // The score of that name. Throws an Error for the null rate of a model without relu in its cross-attention, whose rows
 // are never all zero.

@@ -2,6 +2,7 @@
 """Translation models in folders of Hugging Face and CTranslate2, made here, with their libraries as the reference."""
 import json
 import shutil
+import struct
 import unittest
 import unittest.mock
 
@@ -94,6 +95,19 @@ class HuggingFace(Refusals):
         length = min(len(got), len(expected))
         self.assertTrue(got and got[:length] == expected[:length], (got, expected))
 
+    @lacks("ctranslate2")
+    def test_padding_is_never_written_by_ctranslate2(self):
+        folder = F / "padding-ct2"
+        shutil.copytree(self.folder, folder)
+        tensors = tensors_of(folder)
+        tensors["final_logits_bias"][0, PIECES] = 30
+        write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
+        checked("convert", "--from", "huggingface", folder, "--output", F / "with-padding")
+        checked("convert", "--to", "ctranslate2", F / "with-padding", "--output", F / "without-padding")
+        best = [text for text, _ in CTranslate2().hypotheses(F / "without-padding")[::3]]
+        self.assertTrue(all(best))
+        self.assertNotIn("<pad>", "".join(best))
+
     def test_a_padding_with_a_vector_is_no_start(self):
         """A vocabulary that has <pad>: training does not keep its vector zeros, and the decoder begins with zeros."""
         from transformers import MarianMTModel
@@ -165,12 +179,12 @@ class CTranslate2(Refusals):
         return [("".join(words).replace("\u2581", " ").strip(), score) for result in results
                 for words, score in zip(result.hypotheses, result.scores)]
 
-    def converted_by_ctranslate2(self, npz, folder, **options):
+    def converted_by_ctranslate2(self, npz, folder, places=2048, **options):
         """Marian's positions and epsilon stand in the place of those that CTranslate2's converter assumes."""
         import numpy
         from ctranslate2.converters import marian
 
-        def positions(dim, rows=2048):
+        def positions(dim, rows=places):
             angles = numpy.arange(rows)[:, None] / 10000 ** (numpy.arange(dim // 2) / (dim // 2 - 1))
             return numpy.concatenate([numpy.sin(angles), numpy.cos(angles)], axis=1).astype(numpy.float32)
 
@@ -210,14 +224,17 @@ class CTranslate2(Refusals):
         for (text, score), (other, other_score) in list(zip(ours, self.hypotheses(F / "gelu-ct2")))[::3]:
             self.assertEqual(text, other)
             self.assertAlmostEqual(score, other_score, delta=1e-5 * abs(score))
+        checked("convert", "--from", "ctranslate2", F / "gelu-ct2", "--vocabs", SPM, SPM, "--output", F / "gelu-back")
+        self.assertEqual(translated(F / "gelu-back"), translated(F / "gelu"))
 
     def test_folders_of_its_own_converter(self):
         pair = ("--train-sets", HERE / "valid.src", HERE / "valid.trg", "--cpu-threads", 1, "--quiet")
         npz = changed("own.npz", with_option("skip: false", "skip: false"))
         plain = checked("score", "--model", from_marian("post", F / "own-plain"), *pair).stdout.split()
-        for quantization, share in ((None, 1e-5), ("int16", 0.01), ("int8", 0.2)):  # int16 has three decimals, int8 two
+        # int16 has three decimals, int8 two, bfloat16 as many, also in its table of positions.
+        for quantization, share in ((None, 1e-5), ("int16", 0.01), ("int8", 0.2), ("float16", 0.01), ("bfloat16", 0.05)):
             folder, model = F / f"own-ct2-{quantization}", F / f"own-{quantization}"
-            self.converted_by_ctranslate2(npz, folder, quantization=quantization)
+            self.converted_by_ctranslate2(npz, folder, places=256, quantization=quantization)
             checked("convert", "--from", "ctranslate2", folder, "--vocabs", SPM, SPM, "--output", model)
             for line, expected in zip(checked("score", "--model", model, *pair).stdout.split(), plain, strict=True):
                 self.assertAlmostEqual(float(line), float(expected), delta=share * abs(float(expected)), msg=quantization)
@@ -242,13 +259,20 @@ class CTranslate2(Refusals):
         folder = F / "factors-ct2"
         self.converted_by_ctranslate2(changed("factors.npz", with_option("skip: false", "skip: false")), folder)
         whole = (folder / "model.bin").read_bytes()
-        for name in ("decoder/alibi", "encoder/multi_query_attention"):
+        for name, old, says in (("decoder/alibi", 0, "got 1; expected 0, or none"),
+                                ("encoder/multi_query_attention", 0, "got 1; expected 0, or none"),
+                                ("decoder/scale_embeddings", 1, "got the factor 1; expected the root of the width, 4")):
             data = bytearray(whole)
             value = data.index(name.encode() + b"\0") + len(name) + 1 + 6  # after the rank, the type and the size of 4 bytes
-            self.assertEqual(data[value], 0, name)
-            data[value] = 1
+            self.assertEqual(data[value], old, name)
+            data[value] = 1 - old
             (folder / "model.bin").write_bytes(data)
-            self.refused("convert", "--from", "ctranslate2", folder, "--output", F / "never", says=f"{name}: got 1; expected 0, or none")
+            self.refused("convert", "--from", "ctranslate2", folder, "--output", F / "never", says=f"{name}: {says}")
+        at = whole.index(b"encoder/scale_embeddings\0") + len("encoder/scale_embeddings") + 1
+        # A factor of 1 as a number, which CTranslate2 reads as no factor: a flag of 1 is the root.
+        (folder / "model.bin").write_bytes(whole[:at] + struct.pack("<BBIf", 0, 0, 4, 1) + whole[at + 7:])
+        self.refused("convert", "--from", "ctranslate2", folder, "--output", F / "never",
+                     says="encoder/scale_embeddings: got the factor 1; expected the root")
         self.assertFalse((F / "never").exists())
 
     def test_bad_files(self):

@@ -6,7 +6,7 @@ import json
 import shutil
 import unittest
 
-from foreign_models import F, HERE, PIECES, SOURCE, SPM, best, changed, from_marian, spm_pieces, translated, with_option
+from foreign_models import F, HERE, PIECES, SOURCE, SPM, best, changed, from_marian, pieces_of, spm_pieces, translated, with_option
 from fovea_program import TINY, Refusals, checked
 
 
@@ -118,6 +118,20 @@ class Marian(Refusals):
             texts.append(translated(F / f"ids-{ids}"))
         self.assertEqual(*texts)
         self.assertNotEqual(texts[0], translated(from_marian("post", F / "plain")))
+
+    def test_a_mark_of_the_language_stands_before_the_pieces_of_a_line(self):
+        """OPUS-MT puts >>fra<< before the pieces of a source, and so does MarianTokenizer of transformers, which gave these."""
+        pieces = spm_pieces()
+        unused = next(piece for piece in reversed(pieces) if piece not in sum(pieces_of(["das alt Haus"]), []))
+        (F / "marks.json").write_text(json.dumps({">>fra<<" if piece == unused else piece: i for i, piece in enumerate(pieces)}))
+        checked("convert", "--from", "marian", HERE / "marian-post.npz", "--vocabs", SPM, SPM, "--vocab-ids", F / "marks.json",
+                "--output", F / "marks")
+        for line in (">>fra<< das alt Haus", ">>fra<<das alt Haus"):
+            text = checked("embed", "--model", F / "marks", "--pieces", stdin=line + "\n").stdout
+            self.assertEqual(text.split(), [">>fra<<", *pieces_of(["das alt Haus"])[0], "</s>"])
+        links = checked("translate", "--model", F / "marks", "--alignment", "--cpu-threads", 1, "--quiet",
+                        stdin=">>fra<< das alt Haus\n").stdout.split(" ||| ")[1]
+        self.assertLessEqual({int(link.split("-")[0]) for link in links.split()}, {0, 1, 2, 3})
 
     def test_a_vocabulary_of_words_is_not_split_alike(self):
         text, vocab = F / "words.txt", F / "words.spm"

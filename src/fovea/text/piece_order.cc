@@ -46,10 +46,6 @@ Parts parts_of(std::string_view model, const std::string& name) {
   return parts;
 }
 
-bool is_language_mark(std::string_view text) {
-  return text.size() > 4 && text.starts_with(">>") && text.ends_with("<<");
-}
-
 std::string new_piece(std::string_view text) {
   uint64_t kind = proto::kUnusedPiece;
   if (is_language_mark(text)) kind = proto::kUserPiece;

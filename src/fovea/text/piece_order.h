@@ -14,8 +14,9 @@ struct OrderedModel {
 
 // The model with its pieces in the order of `pieces`, which must have </s> and the model's piece for unknown text. It
 // splits text as before, as long as no piece is dropped. Pieces of the list that the model does not have are never made
-// from text: ">>de<<", a mark of the wanted language, is the exception, and stands for itself in the text. <pad> and
-// </s> print nothing. Throws an Error that begins with `name`.
+// from text: ">>de<<", a mark of the wanted language, is the exception, and stands for itself in the text. At the
+// beginning of a line, a mark stands alone, and what follows is split as a line of its own (Vocab). <pad> and </s>
+// print nothing. Throws an Error that begins with `name`.
 OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name);
 
 }  // namespace fovea::text

@@ -1,5 +1,6 @@
 #include "fovea/text/sentencepiece_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "fovea/base/protobuf.h"
@@ -12,23 +13,26 @@ namespace {
 struct Encoding {
   bool has_usual_pieces = true;
   std::string_view charsmap;
+  std::vector<std::string_view> user_symbols;  // of the training
 };
 
 void read_piece(std::string_view message, ModelSpec& spec, Encoding& encoding) {
-  bool is_of_user = false, has_plain_blank = false;
+  bool is_of_user = false;
+  std::string_view text;
   all_protobuf_fields(message, [&](const ProtobufField& field) {
-    if (field.number == proto::kPieceText && field.bytes)
-      has_plain_blank = field.bytes->find(' ') != std::string_view::npos;
+    if (field.number == proto::kPieceText && field.bytes) text = *field.bytes;
     if (field.number != proto::kPieceKind || !field.value) return true;
     encoding.has_usual_pieces &= *field.value >= proto::kNormalPiece && *field.value <= proto::kControlPiece;
     is_of_user = *field.value == proto::kUserPiece;
     return true;
   });
-  spec.has_plain_blanks |= is_of_user && has_plain_blank;
+  spec.has_plain_blanks |= is_of_user && text.find(' ') != std::string_view::npos;
+  if (is_of_user && is_language_mark(text)) spec.marks.emplace_back(text);
 }
 
-void read_trainer_spec(std::string_view message, ModelSpec& spec) {
+void read_trainer_spec(std::string_view message, ModelSpec& spec, Encoding& encoding) {
   all_protobuf_fields(message, [&](const ProtobufField& field) {
+    if (field.number == proto::kUserSymbols && field.bytes) encoding.user_symbols.push_back(*field.bytes);
     if (field.number == proto::kBlankAsSuffix && field.value) spec.has_usual_blanks &= *field.value == 0;
     if (field.number == proto::kModelType && field.value && *field.value >= 1 && *field.value <= 4)
       spec.type = static_cast<VocabType>(*field.value);
@@ -87,14 +91,21 @@ std::string normalizer_spec(VocabType type) {
 
 }  // namespace
 
+bool is_language_mark(std::string_view text) {
+  return text.size() > 4 && text.starts_with(">>") && text.ends_with("<<");
+}
+
 ModelSpec read_model_spec(std::string_view model) {
   ModelSpec spec;
   Encoding encoding;
   all_protobuf_fields(model, [&](const ProtobufField& field) {
     if (field.number == proto::kPieces && field.bytes) read_piece(*field.bytes, spec, encoding);
-    if (field.number == proto::kTrainerSpec && field.bytes) read_trainer_spec(*field.bytes, spec);
+    if (field.number == proto::kTrainerSpec && field.bytes) read_trainer_spec(*field.bytes, spec, encoding);
     if (field.number == proto::kNormalizerSpec && field.bytes) read_normalizer_spec(*field.bytes, spec, encoding);
     return true;
+  });
+  std::erase_if(spec.marks, [&](const std::string& mark) {
+    return std::ranges::find(encoding.user_symbols, mark) != encoding.user_symbols.end();
   });
   spec.has_charsmap = !encoding.charsmap.empty();
   spec.is_counted = spec.has_usual_blanks && encoding.has_usual_pieces && has_counted_normalizer(spec, encoding);

@@ -18,7 +18,7 @@ inline constexpr uint64_t kPieceText = 1, kPieceScore = 2, kPieceKind = 3;      
 inline constexpr uint64_t kNormalPiece = 1, kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4,
                           kUnusedPiece = 5;  // kPieceKind
 inline constexpr uint64_t kModelType = 3, kVocabSize = 4, kUnkId = 40, kBosId = 41, kEosId = 42, kPadId = 43,
-                          kUnkSurface = 44, kBlankAsSuffix = 24;  // of the trainer's spec
+                          kUnkSurface = 44, kBlankAsSuffix = 24, kUserSymbols = 31;  // of the trainer's spec
 inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, kRemoveBlanks = 4,
                           kEscapeBlanks = 5;  // of the normalizer's spec
 }  // namespace proto
@@ -33,7 +33,11 @@ struct ModelSpec {
   bool has_usual_blanks = true;          // a blank stands before a word, as U+2581
   bool has_plain_blanks = false;         // in pieces that are found before a line is encoded
   bool is_counted = false;               // write_counted_model() would give a model that encodes as this one
+  std::vector<std::string> marks;        // pieces of is_language_mark() that came after the model's training
 };
+// Whether a piece is a mark of the wanted language, such as ">>fra<<", which OPUS-MT puts before the pieces of a line.
+bool is_language_mark(std::string_view text);
+
 // A damaged model gives what was read of it so far.
 ModelSpec read_model_spec(std::string_view model);
 

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <new>
 #include <optional>
 
@@ -83,9 +86,18 @@ struct Vocab::Model {
   sentencepiece::SentencePieceProcessor processor;
   std::string bytes, unk_surface;
   ModelSpec spec;
-  std::optional<UnitTable> table;  // of a model that write_counted_model() may have written
-  bool has_blanks_inside = false;  // pieces with a blank behind another character
-  bool has_blank_runs = false;     // pieces that begin with several blanks
+  std::optional<UnitTable> table;                     // of a model that write_counted_model() may have written
+  bool has_blanks_inside = false;                     // pieces with a blank behind another character
+  bool has_blank_runs = false;                        // pieces that begin with several blanks
+  std::map<std::string, int64_t, std::less<>> marks;  // the numbers of ModelSpec::marks
+  // The mark at the beginning of a line, before which its training put no blank: the line's text begins behind it.
+  std::optional<PieceSpan> mark_before(std::string_view line) const {
+    if (marks.empty()) return std::nullopt;
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const size_t end = std::min(line.find("<<", begin), line.size()) + 2;
+    const auto found = end > line.size() ? marks.end() : marks.find(line.substr(begin, end - begin));
+    return found == marks.end() ? std::nullopt : std::optional(PieceSpan{found->second, begin, end});
+  }
   bool has_units() const { return spec.type == VocabType::kWord || spec.type == VocabType::kChar; }
   void read_pieces() {
     if (spec.is_counted) table.emplace(spec.type);
@@ -127,6 +139,7 @@ Vocab Vocab::from_bytes(const std::string& bytes, const std::string& name) {
   vocab.model_->spec = read_model_spec(bytes);
   (void)processor.Decode(std::vector<int>{processor.unk_id()}, &vocab.model_->unk_surface);
   vocab.model_->read_pieces();
+  for (const std::string& mark : vocab.model_->spec.marks) vocab.model_->marks[mark] = processor.PieceToId(mark);
   return vocab;
 }
 
@@ -141,6 +154,10 @@ void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
   if (adder_) {
     for (const PieceSpan& span : encode_spans(line)) ids.push_back(static_cast<int32_t>(span.id));
     return;
+  }
+  if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
+    ids.push_back(static_cast<int32_t>(mark->id));
+    return encode(line.substr(mark->end), ids);
   }
   if (model_->table && is_valid_utf8(line)) {
     model_->table->encode(line, static_cast<int32_t>(unk()), ids);
@@ -174,12 +191,18 @@ void Vocab::merge_added(std::string_view line, const std::vector<PieceSpan>& own
 }
 
 std::vector<std::string> Vocab::pieces(std::string_view line) const {
-  std::vector<std::string> own;
-  if (model_->has_units()) {
-    each_unit(model_->processor, type(), line, [&](std::string_view piece, int) { own.emplace_back(piece); });
-  } else {
-    require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &own));
+  std::vector<std::string> own, behind;
+  std::string_view rest = line;
+  while (const std::optional<PieceSpan> mark = model_->mark_before(rest)) {
+    own.push_back(piece(mark->id));
+    rest.remove_prefix(mark->end);
   }
+  if (model_->has_units()) {
+    each_unit(model_->processor, type(), rest, [&](std::string_view piece, int) { behind.emplace_back(piece); });
+  } else {
+    require_encoded(model_->processor.Encode(absl::string_view(rest.data(), rest.size()), &behind));
+  }
+  std::ranges::move(behind, std::back_inserter(own));
   if (!adder_) return own;
   std::vector<std::string> pieces;
   merge_added(
@@ -203,6 +226,12 @@ std::vector<PieceSpan> Vocab::encode_spans(std::string_view line) const {
 
 std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
   std::vector<PieceSpan> spans;
+  if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
+    spans.push_back(*mark);
+    for (const PieceSpan& span : own_spans(line.substr(mark->end)))
+      spans.push_back({span.id, span.begin + mark->end, span.end + mark->end});
+    return spans;
+  }
   sentencepiece::ImmutableSentencePieceText result;
   require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
   for (size_t i = 0; i < result.pieces_size(); ++i) {
@@ -290,7 +319,7 @@ LeadingBlanks Vocab::leading_blanks() const {
 bool Vocab::splits_at_blanks() const {
   const ModelSpec& spec = model_->spec;
   // Rules of normalisation may make a run of blanks of other white space, which a cut does not look for.
-  return !adder_ && spec.add_dummy_prefix && !model_->has_blanks_inside &&
+  return !adder_ && model_->marks.empty() && spec.add_dummy_prefix && !model_->has_blanks_inside &&
          !(model_->has_blank_runs && spec.has_charsmap);
 }
 

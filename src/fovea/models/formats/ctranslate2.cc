@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -15,6 +16,7 @@
 #include "fovea/models/formats/ctranslate2_file.h"
 #include "fovea/models/formats/foreign_names.h"
 #include "fovea/models/formats/piece_ids.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/nn/positions.h"
 #include "fovea/text/json_values.h"
 
@@ -31,6 +33,7 @@ struct ActivationNumber {
 };
 constexpr std::array kActivations = {ActivationNumber{0, "relu"}, ActivationNumber{2, "swish"},
                                      ActivationNumber{3, "gelu"}};
+constexpr double kSigmoidGelu = 4;  // x sigmoid(1.702 x)
 // Scalars of each side that a configuration takes over or that do not matter to our models.
 constexpr std::array<std::string_view, 10> kKnownScalars = {"num_heads",
                                                             "pre_norm",
@@ -87,6 +90,7 @@ class Variables {
       const at::Tensor tensor = tensor_of(variable);
       if (tensor.dim() == 0) {
         scalars_[name] = tensor.item<double>();
+        if (variable.type == CTranslate2Type::kInt8) flags_.insert(name);
       } else {
         tensors_[name] = plain(name, tensor);
       }
@@ -94,6 +98,7 @@ class Variables {
     for (const auto& [name, of] : file_.aliases) {
       if (const auto found = tensors_.find(of); found != tensors_.end()) tensors_[name] = found->second;
       if (const auto found = scalars_.find(of); found != scalars_.end()) scalars_[name] = found->second;
+      if (flags_.contains(of)) flags_.insert(name);
     }
   }
 
@@ -109,6 +114,13 @@ class Variables {
       throw Error(cat(origin_, ": ", name, ": the encoder has ", shortest(encoder), ", the decoder ", shortest(decoder),
                       "; expected one value for both"));
     return encoder;
+  }
+  // The factor of a side's embeddings, for which a flag of one byte may stand: the root of the width, or 1.
+  double embedding_factor(const std::string& side, double root) const {
+    const std::string name = side + "/scale_embeddings";
+    const double value = scalar(name).value_or(root);
+    if (!flags_.contains(name)) return value;
+    return value != 0 ? root : 1;
   }
   // Other scalars change what a model computes: scale_outputs, final_logit_softcapping, a layer's queries_scale, ...
   void require_known_scalars() const {
@@ -144,12 +156,39 @@ class Variables {
   CTranslate2File file_;
   nn::NamedTensors tensors_;
   std::map<std::string, double> scalars_;
+  std::set<std::string> flags_;  // scalars of one byte
 };
 
 // A table of the source has the name embeddings or embeddings_0.
 std::string source_table_name(const Variables& variables) {
   return variables.find("encoder/embeddings_0/weight") != nullptr ? "encoder/embeddings_0/weight"
                                                                   : "encoder/embeddings/weight";
+}
+
+bool has_sigmoid_gelu(const Variables& variables) { return variables.of_both("activation", 0) == kSigmoidGelu; }
+
+std::string activation_of(const Variables& variables, const std::string& origin) {
+  if (has_sigmoid_gelu(variables)) return "swish";  // with scaled weights
+  const double number = variables.of_both("activation", 0);
+  const auto* activation = std::ranges::find(kActivations, static_cast<int64_t>(number), &ActivationNumber::number);
+  if (activation == kActivations.end())
+    throw Error(cat(origin, ": activation: got ", shortest(number),
+                    "; expected 0 (relu), 2 (swish), 3 (gelu) or 4 (x sigmoid(1.702 x))"));
+  return std::string(activation->name);
+}
+
+// Both sides have the same table, if not under the same name.
+std::string positions_of(const Variables& variables, int64_t width, const std::string& origin) {
+  const std::string name = "encoder/position_encodings/encodings";
+  const at::Tensor* positions = variables.find(name);
+  if (positions == nullptr || positions->dim() != 2 || positions->size(1) != width)
+    throw Error(cat(origin, ": lacks ", name, "; expected a table of sinusoidal positions"));
+  const at::Tensor* others = variables.find("decoder/position_encodings/encodings");
+  if (others == nullptr || !others->equal(*positions))
+    throw Error(cat(origin,
+                    ": decoder/position_encodings/encodings: got another table than the encoder's, or none; "
+                    "expected one for both"));
+  return positions_of_table(*positions, cat(origin, ": ", name));
 }
 
 EncoderDecoderConfig config_of(const Variables& variables, const Json& json, const std::string& origin) {
@@ -166,21 +205,15 @@ EncoderDecoderConfig config_of(const Variables& variables, const Json& json, con
   config.dec_depth = variables.layers("decoder");
   config.transformer_heads = static_cast<int64_t>(variables.of_both("num_heads", 8));
   config.transformer_norm = variables.of_both("pre_norm", 1) != 0 ? "pre" : "post";
-  const double number = variables.of_both("activation", 0);
-  const auto* activation = std::ranges::find(kActivations, static_cast<int64_t>(number), &ActivationNumber::number);
-  if (activation == kActivations.end())
-    throw Error(cat(origin, ": activation: got ", shortest(number), "; expected 0 (relu), 2 (swish) or 3 (gelu)"));
-  config.transformer_ffn_activation = activation->name;
-  const double scale = variables.of_both("scale_embeddings", 1), root = std::sqrt(static_cast<double>(config.dim_emb));
-  if (scale != 1 && std::abs(scale - root) > 1e-4 * root)
-    throw Error(
-        cat(origin, ": scale_embeddings: got ", shortest(scale), "; expected the root of the width, ", shortest(root)));
+  config.transformer_ffn_activation = activation_of(variables, origin);
+  const double root = std::sqrt(static_cast<double>(config.dim_emb));
+  for (const char* side : {"encoder", "decoder"})
+    if (const double factor = variables.embedding_factor(side, root); std::abs(factor - root) > 1e-4 * root)
+      throw Error(cat(origin, ": ", side, "/scale_embeddings: got the factor ", shortest(factor),
+                      "; expected the root of the width, ", shortest(root)));
   variables.require_known_scalars();
   config.decoder_start = variables.scalar("decoder/start_from_zero_embedding").value_or(0) != 0 ? "zeros" : "eos";
-  const at::Tensor* positions = variables.find("encoder/position_encodings/encodings");
-  if (positions == nullptr || positions->dim() != 2 || positions->size(1) != config.dim_emb)
-    throw Error(cat(origin, ": lacks encoder/position_encodings/encodings; expected a table of sinusoidal positions"));
-  config.transformer_positions = positions_of_table(*positions, cat(origin, ": encoder/position_encodings/encodings"));
+  config.transformer_positions = positions_of(variables, config.dim_emb, origin);
   const double epsilon = text::json_rate(json, "layer_norm_epsilon", 0, 1, origin);
   config.norm_epsilon = epsilon > 0 ? epsilon : kUsualEpsilon;
   return config;
@@ -246,6 +279,14 @@ void add_scalars(const EncoderDecoderConfig& config, nn::NamedTensors& variables
   variables["decoder/alignment_layer"] = at::full({}, -1, at::kShort);
 }
 
+// Translations of ours never have <pad>. CTranslate2 knows no such piece, so its bias makes it impossible there.
+at::Tensor bias_without_padding(const ForeignModel& model, at::Tensor bias) {
+  const std::vector<int64_t> never = translation::never_written(model.target, true);
+  if (!never.empty()) bias = bias.clone();
+  for (const int64_t id : never) bias[id] = kImpossibleLogit;
+  return bias;
+}
+
 void require_expressible(const EncoderDecoderConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(cat("--to ctranslate2: the model has ", what, ", which CTranslate2 does not have"));
@@ -300,6 +341,7 @@ ForeignModel read_ctranslate2(const ForeignFiles& files) {
   TensorTaker tensors(variables.tensors(), weights_path, "the table of embeddings");
   for (const char* side : {"encoder", "decoder"}) tensors.drop(cat(side, "/position_encodings/encodings"));
   model.weights = take_layers(tensors, model.config, ctranslate2_names);
+  if (has_sigmoid_gelu(variables)) use_swish_for_gelu(model.config, model.weights);
   add_tables(take_tables(tensors, variables, model.config), model);
   tensors.require_empty();
   return model;
@@ -322,7 +364,7 @@ void write_ctranslate2(const ForeignModel& model, const std::filesystem::path& f
   } else {
     file.aliases["decoder/projection/weight"] = "decoder/embeddings/weight";
   }
-  variables["decoder/projection/bias"] = tables.bias;
+  variables["decoder/projection/bias"] = bias_without_padding(model, tables.bias);
   const auto scheme = *find_scheme<Sinusoidal>(parse_positions(config.transformer_positions));
   variables["decoder/position_encodings/encodings"] =
       nn::sinusoidal_table(kWrittenPositions, config.dim_emb, scheme).to(at::kFloat);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -75,10 +76,21 @@ std::string first_sparse_attention(const ModelConfig& config) {
   return "";
 }
 
+namespace {
+
+// The most by which rounding changed a table that was stored in a narrow type, whose numbers alone it has then.
+double rounding_of(const at::Tensor& table) {
+  for (const auto& [type, error] : {std::pair{at::kBFloat16, 0x1p-9}, {at::kHalf, 0x1p-12}})
+    if (table.to(type).to(table.scalar_type()).equal(table)) return error;
+  return 0;
+}
+
+}  // namespace
+
 std::string positions_of_table(const at::Tensor& table, const std::string& origin) {
   // The largest difference between two systems' float32 tables: an angle of up to P radians is rounded to its last
   // place before the sine is taken.
-  const double tolerance = 1e-6 * static_cast<double>(std::max<int64_t>(table.size(0), 10));
+  const double tolerance = 1e-6 * static_cast<double>(std::max<int64_t>(table.size(0), 10)) + rounding_of(table);
   for (const double first : {0.0, 1.0}) {
     for (const bool paper : {false, true}) {
       Sinusoidal scheme;

@@ -9,6 +9,8 @@
 // Translation models of other systems.
 namespace fovea::models {
 
+inline constexpr float kImpossibleLogit = -1e9F;  // its probability is 0 in float32
+
 // A translation model by our names of parameters (nn/stack.h).
 struct ForeignModel {
   EncoderDecoderConfig config;

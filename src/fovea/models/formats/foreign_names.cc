@@ -1,5 +1,6 @@
 #include "fovea/models/formats/foreign_names.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 
 #include <array>
@@ -118,6 +119,16 @@ nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDe
     for (size_t i = 0; i < theirs.size(); ++i) tensors[theirs[i]] = parts.at(i).contiguous();
   }
   return tensors;
+}
+
+void use_swish_for_gelu(const EncoderDecoderConfig& config, nn::NamedTensors& weights) {
+  constexpr double kFactor = 1.702;
+  for (const TensorPlace& place : layer_tensors(config)) {
+    if (place.block != "feed_forward" || place.projections.empty()) continue;
+    at::Tensor& weight = weights.at(place.own_name);
+    if (place.projections == "in") weight = weight * kFactor;
+    if (place.projections == "out" && !place.is_bias) weight = weight / kFactor;
+  }
 }
 
 }  // namespace fovea::models

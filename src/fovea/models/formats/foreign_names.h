@@ -39,4 +39,8 @@ nn::NamedTensors take_layers(TensorTaker& tensors, const EncoderDecoderConfig& c
 nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDecoderConfig& config,
                                 const TensorNames& names);
 
+// Scales the weights of a model whose activation is x sigmoid(1.702 x), which Marian calls gelu: as this is
+// swish(1.702 x) / 1.702, the model computes the same with swish and the factors in the matrices around it.
+void use_swish_for_gelu(const EncoderDecoderConfig& config, nn::NamedTensors& weights);
+
 }  // namespace fovea::models

@@ -16,7 +16,6 @@ namespace {
 using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
 constexpr const char *kPadding = "<pad>", *kOtherPadding = "<zeros>";
-constexpr float kImpossible = -1e9F;  // a logit whose probability is 0 in float32
 
 std::vector<std::string> pieces_of(const text::Vocab& vocab) {
   std::vector<std::string> pieces;
@@ -94,7 +93,7 @@ PaddedModel with_padding(const ForeignModel& model) {
     tables.target = with_row(tables.target, 0);
     tables.source = shared ? tables.target : with_row(tables.source, 0);
     tables.output = with_row(tables.output, 0);
-    tables.bias = with_row(tables.bias, kImpossible);
+    tables.bias = with_row(tables.bias, kImpossibleLogit);
   }
   padded.end = number_of(padded.target_pieces, "</s>");
   padded.unwanted = {padded.padding};

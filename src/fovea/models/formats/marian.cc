@@ -88,17 +88,6 @@ void add_identities(const EncoderDecoderConfig& config, nn::NamedTensors& tensor
   }
 }
 
-// Marian's gelu(x) is x sigmoid(1.702 x), which is swish(1.702 x) / 1.702: the factors go into the matrices around it.
-void scale_feed_forwards(const EncoderDecoderConfig& config, nn::NamedTensors& weights) {
-  constexpr double kFactor = 1.702;
-  for (const TensorPlace& place : layer_tensors(config)) {
-    if (place.block != "feed_forward" || place.projections.empty()) continue;
-    at::Tensor& weight = weights.at(place.own_name);
-    if (place.projections == "in") weight = weight * kFactor;
-    if (place.projections == "out" && !place.is_bias) weight = weight / kFactor;
-  }
-}
-
 void read_tables(TensorTaker& tensors, const EncoderDecoderConfig& config, nn::NamedTensors& weights) {
   const int64_t width = config.dim_emb, source = config.dim_vocabs.at(0), target = config.dim_vocabs.at(1);
   if (config.tied_embeddings_all || config.tied_embeddings_src) {
@@ -147,7 +136,7 @@ ForeignModel read_marian(const ForeignFiles& files) {
   nn::NamedTensors weights = take_layers(
       tensors, config, [is_pre](const TensorPlace& tensor) { return marian_names(tensor, is_pre); },
       TensorForm::kTransposed);
-  if (marian_has_scaled_swish(values)) scale_feed_forwards(config, weights);
+  if (marian_has_scaled_swish(values)) use_swish_for_gelu(config, weights);
   read_tables(tensors, config, weights);
   tensors.require_empty();
   VocabPair vocabs = read_vocabs(files);

@@ -102,6 +102,8 @@ void require_expressible(const EncoderConfig& config, const text::EncoderVocab& 
   if (config.transformer_positions != "learned") refuse(cat("the positions ", config.transformer_positions));
   if (config.transformer_ffn_activation != "gelu" && config.transformer_ffn_activation != "relu")
     refuse(cat("the activation ", config.transformer_ffn_activation));
+  if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
+    refuse("heads of keys that several query heads share");
   if (const std::string spec = models::first_sparse_attention(config); !spec.empty())
     refuse(cat("the attention ", spec));
 }

@@ -283,6 +283,13 @@ class Start(Refusals):
             self.assertEqual(server.post("/translate", {"text": "un"})[0], 400)
             self.assertEqual(server.post("/translate", {"text": "un", "target": "fr"})[1]["model"], "en-fr")
 
+    def test_a_model_of_another_name_answers_to_its_name_alone(self):
+        with Served("--model", f"en-de={PLACE.model()}", f"small={PLACE.model()}", "--quiet") as server:
+            status, answer, _ = server.post("/translate", {"q": "un", "source": "en", "target": "fr"})
+            self.assertEqual(status, 400)
+            self.assertIn("no model translates from en into fr; there is en-de, small", answer["error"])
+            self.assertEqual(server.post("/translate", {"text": "un", "model": "small"})[1]["model"], "small")
+
     def test_a_model_that_is_not_a_text_model(self):
         path = PLACE.folder / "tagger"
         path.mkdir()

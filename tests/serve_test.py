@@ -126,7 +126,10 @@ class Own(OneServer):
                            ({"text": "x", "format": "pdf"}, "format"),
                            ({"text": "x", "model": "lm"}, "continues texts"),
                            ({"text": "un " * 2000}, "tokens; expected at most 1000"),
-                           ({"text": "x", "alignment": True, "alignment-layer": 9}, "layer")):
+                           ({"text": "x", "alignment": True, "alignment-layer": 9}, "layer"),
+                           ({"text": "x", "alignment-layer": 1}, "need "),
+                           ({"text": "x", "source": "fr"}, "source: got fr, but the model 'en-de' translates from en into de"),
+                           ({"text": "x", "model": "en-de", "target": "fr"}, "target: got fr, but the model 'en-de'")):
             self.wrong("/translate", body, 400, says)
         self.wrong("/translate", {"text": "x", "model": "none"}, 404, "does not exist; there is en-de, lm")
         self.wrong("/translate", {"text": ["x"] * 1001}, 413, "expected at most 1000")
@@ -333,6 +336,10 @@ class OpenAi(OneServer):
         messages = [{"role": "system", "content": "Translate."}, {"role": "user", "content": LINES[0]}]
         found = client.chat.completions.create(model="en-de", messages=messages)
         self.assertEqual(found.choices[0].message.content, translated(LINES[:1])[0])
+        # The server's longest translation has as many tokens as the source.
+        cut = self.ok("/translate", {"text": LINES[0]})
+        is_cut = cut["target-tokens"] > cut["source-tokens"]
+        self.assertEqual(found.choices[0].finish_reason, "length" if is_cut else "stop")
         streamed = client.chat.completions.create(model="en-de", messages=messages, stream=True)
         self.assertEqual("".join(part.choices[0].delta.content or "" for part in streamed), found.choices[0].message.content)
         with self.assertRaisesRegex(openai.BadRequestError, "no form for a chat"):

@@ -251,6 +251,15 @@ class MarkupParser {
   explicit MarkupParser(text::SentenceSplitter* splitter) : splitter_(splitter) {}
 
   void add(const MarkupToken& token) { tokens_.push_back(token); }
+  // Text whose line ends are seen, as in <pre>: each line stands alone.
+  void add_lines(std::string_view text) {
+    while (!text.empty()) {
+      const size_t line = std::min(text.find('\n'), text.size());
+      if (line > 0) add({Kind::kText, text.substr(0, line), {}});
+      if (line < text.size()) add_block_tag(text.substr(line, 1));
+      text.remove_prefix(std::min(line + 1, text.size()));
+    }
+  }
   void add_block_tag(std::string_view bytes) {
     end_block();
     bytes_ += bytes;
@@ -302,10 +311,14 @@ void MarkupParser::end_block() {
 std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, text::SentenceSplitter* splitter) {
   MarkupTokens tokens(markup, kind);
   MarkupParser parser(splitter);
+  bool is_preformatted = false;
   while (const auto token = tokens.next()) {
     const bool is_block = kind == MarkupKind::kHtml && !token->name.empty() && is_block_element(token->name);
     if (is_block) {
+      if (token->name == "pre") is_preformatted = token->kind == Kind::kOpening;
       parser.add_block_tag(token->bytes);
+    } else if (is_preformatted && token->kind == Kind::kText) {
+      parser.add_lines(token->bytes);
     } else {
       parser.add(*token);
     }

@@ -77,6 +77,7 @@ TEST(Markup, CopiesComeBackByteForByte) {
        {"<p>Hello <b>big</b> world.</p>\n<ul>\n <li>one</li>\n <li>two</li></ul>", "  leading <i>and</i> trailing  ",
         "<script>if (a < b) x('<p>');</script><p>text</p>", "<!-- a <b> comment --><p title='<'>x</p>",
         "word <span translate=\"no\">Brand <b>Name</b></span> word",
+        "<pre>one\n  two <b>three\r\n\nfour</b>  \n</pre> five", "<button>a</button><button>b</button>",
         "see <b>this</b>, (<i>that</i>) and <img src=a> more", "a<br>b<br/>c", "<style>p > b {}</style>", "1 < 2",
         "<p>unclosed <b>bold", "</b> stray", ""}) {
     const std::string escaped = std::string_view(markup) == "1 < 2" ? "1 &lt; 2" : markup;
@@ -87,6 +88,15 @@ TEST(Markup, CopiesComeBackByteForByte) {
 TEST(Markup, BlocksEndSentencesAndOtherElementsDoNot) {
   EXPECT_EQ(texts("<h1>Title</h1><p>One <em>two</em>\n three<br>four</p>"),
             (std::vector<std::string>{"Title", "One two three", "four"}));
+}
+
+TEST(Markup, AnAttributeStandsBehindAnyWhiteSpace) {
+  EXPECT_EQ(texts("a <i\n\ttranslate=\"no\">b</i> <i\ntranslate=no>c</i> d"), (std::vector<std::string>{"a d"}));
+}
+
+TEST(Markup, LinesAreSeenInPreformattedTextAlone) {
+  EXPECT_EQ(texts("<pre>One\n two\n</pre>three\nfour"), (std::vector<std::string>{"One", "two", "three four"}));
+  EXPECT_EQ(texts("<button>Save</button><button>Close</button>"), (std::vector<std::string>{"Save", "Close"}));
 }
 
 TEST(Markup, ASplitterDividesSentencesThatNoElementJoins) {

@@ -11,12 +11,12 @@ namespace {
 using Kind = MarkupToken::Kind;
 
 constexpr auto kBlocks = std::to_array<std::string_view>(
-    {"address",  "article",  "aside",   "blockquote", "body",   "br",      "caption", "center",   "col",
-     "colgroup", "dd",       "details", "dialog",     "div",    "dl",      "dt",      "fieldset", "figcaption",
-     "figure",   "footer",   "form",    "h1",         "h2",     "h3",      "h4",      "h5",       "h6",
-     "head",     "header",   "hr",      "html",       "legend", "li",      "main",    "menu",     "nav",
-     "ol",       "optgroup", "option",  "p",          "pre",    "section", "select",  "summary",  "table",
-     "tbody",    "td",       "tfoot",   "th",         "thead",  "title",   "tr",      "ul"});
+    {"address",    "article",  "aside",    "blockquote", "body",   "br",     "button",  "caption", "center",
+     "col",        "colgroup", "dd",       "details",    "dialog", "div",    "dl",      "dt",      "fieldset",
+     "figcaption", "figure",   "footer",   "form",       "h1",     "h2",     "h3",      "h4",      "h5",
+     "h6",         "head",     "header",   "hr",         "html",   "legend", "li",      "main",    "menu",
+     "nav",        "ol",       "optgroup", "option",     "p",      "pre",    "section", "select",  "summary",
+     "table",      "tbody",    "td",       "tfoot",      "th",     "thead",  "title",   "tr",      "ul"});
 constexpr auto kVoids = std::to_array<std::string_view>(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"});
 constexpr auto kUntranslated = std::to_array<std::string_view>({"script", "style", "template", "textarea"});
@@ -117,7 +117,8 @@ MarkupToken MarkupTokens::tag(size_t at, size_t end, bool closes) const {
   token.name = is_html ? lower(name) : std::string(name);
   const bool is_void = is_html && std::ranges::find(kVoids, token.name) != kVoids.end();
   if (!closes && (is_void || inside.ends_with('/'))) token.kind = Kind::kAlone;
-  const std::string attributes = lower(inside.substr(name.size()));
+  std::string attributes = lower(inside.substr(name.size()));
+  std::ranges::replace_if(attributes, is_space, ' ');
   for (const std::string_view no : {" translate=\"no\"", " translate='no'", " translate=no"})
     token.stays = token.stays || attributes.find(no) != std::string::npos;
   if (is_html && std::ranges::find(kUntranslated, token.name) != kUntranslated.end()) token.stays = true;

@@ -91,8 +91,15 @@ Json chat_usage(int64_t prompt, int64_t completion) {
   return {{"prompt_tokens", prompt}, {"completion_tokens", completion}, {"total_tokens", prompt + completion}};
 }
 
+// Whether the longest length cut the translation of some sentence.
+std::string_view reason_of_end(const TextJob& job) {
+  const bool is_cut = std::ranges::any_of(job.results, [](const auto& result) { return result.best.front().is_cut; });
+  return is_cut ? "length" : "stop";
+}
+
 // The translation as a stream: it is known whole, so it is one event.
-void stream_chat(Exchange& exchange, Json head, const std::string& text, const Json& usage) {
+void stream_chat(const TextJob& job, Json head, const Json& usage) {
+  Exchange& exchange = *job.exchange;
   head["object"] = "chat.completion.chunk";
   const auto push = [&](Json delta, Json reason) {
     Json event = head;
@@ -100,8 +107,8 @@ void stream_chat(Exchange& exchange, Json head, const std::string& text, const J
     exchange.push(event_text(event));
   };
   exchange.begin(event_stream());
-  push({{"role", "assistant"}, {"content", text}}, nullptr);
-  push(Json::object(), "stop");
+  push({{"role", "assistant"}, {"content", job.translation(0)}}, nullptr);
+  push(Json::object(), reason_of_end(job));
   if (!usage.is_null()) {
     head["choices"] = Json::array();
     head["usage"] = usage;
@@ -132,17 +139,16 @@ void chat(Context& context, const ExchangePointer& exchange) {
                      {"created", std::time(nullptr)},
                      {"model", *name}};
   translate_texts(context, exchange, kOpenAi, std::move(task), [head, streams, shows_usage](TextJob& job) {
-    const std::string text = job.translation(0);
     const Json usage = chat_usage(job.source_tokens(), job.target_tokens());
     if (streams) {
-      stream_chat(*job.exchange, head, text, shows_usage ? usage : Json());
+      stream_chat(job, head, shows_usage ? usage : Json());
       return Response{.status = 0};
     }
     Json answer = head;
     answer["choices"] = Json::array({{{"index", 0},
-                                      {"message", {{"role", "assistant"}, {"content", text}}},
+                                      {"message", {{"role", "assistant"}, {"content", job.translation(0)}}},
                                       {"logprobs", nullptr},
-                                      {"finish_reason", "stop"}}});
+                                      {"finish_reason", reason_of_end(job)}}});
     answer["usage"] = usage;
     return json_response(answer);
   });

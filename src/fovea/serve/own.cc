@@ -54,11 +54,16 @@ translation::EngineRequest search_of(const Fields& fields, const ServeOptions& o
                                   .value_or(request.max_length_factor);
   request.allow_unk = fields.truth("allow-unk").value_or(request.allow_unk);
   request.terms = terms_of(fields);
-  if (!fields.truth("alignment").value_or(false)) return request;
   translation::LinkChoice links;
   links.layer = fields.whole("alignment-layer", 0, 1000).value_or(0);
   links.head = fields.whole("alignment-head", 0, 1024).value_or(0);
   links.shifted = fields.truth("alignment-shifted").value_or(false);
+  if (!fields.truth("alignment").value_or(false)) {
+    if (links.layer + links.head > 0 || links.shifted)
+      throw HttpError(400, "alignment-layer, alignment-head and alignment-shifted need \"alignment\": true",
+                      "alignment");
+    return request;
+  }
   request.alignment = links;
   return request;
 }
@@ -147,6 +152,7 @@ void translate_own(Context& context, const ExchangePointer& exchange, const Fiel
                     : context.models.translator(task.source_language, fields.text("target").value_or(""));
   if (!task.model->translates())
     throw HttpError(400, cat("model: '", *name, "' continues texts; /v1/completions uses it"), "model");
+  if (name) require_languages(*task.model, task.source_language, fields.text("target").value_or(""));
   if (task.source_language.empty()) task.source_language = task.model->place().source;
   const std::string format = fields.choice("format", {"text", "html", "xml"}, "text");
   if (format != "text") task.markup = format == "html" ? MarkupKind::kHtml : MarkupKind::kXml;

@@ -1,6 +1,7 @@
 #include "fovea/serve/served_model.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "fovea/base/empty_line.h"
@@ -35,14 +36,33 @@ bool same_language(std::string_view asked, std::string_view known) { return lowe
 // "EN-GB" is EN for a model that knows EN alone.
 std::string base_language(const std::string& code) { return code.substr(0, code.find_first_of("-_")); }
 
+// Whether a model may translate from or into a language: one without a pair may, and so may any if none is asked for.
+bool fits_language(const std::string& asked, const std::string& known) {
+  return asked.empty() || known.empty() || same_language(asked, known) || same_language(base_language(asked), known);
+}
+
+// A model whose given name is not a pair answers requests with this name alone.
+bool takes_any_pair(const ModelPlace& place) { return place.source.empty() && !place.is_named; }
+
 std::string pairs_of(const ModelList& models) {
   std::vector<std::string> names;
   for (const auto& model : models)
-    if (model->translates()) names.push_back(model->place().source.empty() ? "any pair" : model->place().name);
+    if (model->translates()) names.push_back(takes_any_pair(model->place()) ? "any pair" : model->place().name);
   return names.empty() ? "no translation model" : join(names, ", ");
 }
 
 }  // namespace
+
+void require_languages(const ServedModel& model, const std::string& source, const std::string& target) {
+  const ModelPlace& place = model.place();
+  for (const auto& [name, asked, known] :
+       {std::tuple("source", source, place.source), {"target", target, place.target}})
+    if (!fits_language(asked, known))
+      throw HttpError(400,
+                      cat(name, ": got ", shown_text(asked), ", but the model '", place.name, "' translates from ",
+                          place.source, " into ", place.target),
+                      name);
+}
 
 ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_(std::move(place)) {
   if (nn::task_of_checkpoint(place_.folder) == "language") {
@@ -123,8 +143,9 @@ std::shared_ptr<ServedModel> Models::translator(const std::string& source, const
   if (target.empty()) {
     ModelList able = list;
     std::erase_if(able, [](const auto& model) { return !model->translates(); });
-    if (able.size() == 1) return able.front();
-    throw HttpError(400, cat("target is missing; there is ", pairs_of(list)), "target");
+    if (able.size() != 1) throw HttpError(400, cat("target is missing; there is ", pairs_of(list)), "target");
+    require_languages(*able.front(), source, target);
+    return able.front();
   }
   for (const std::string& wanted : {target, base_language(target)}) {
     for (const std::string& from : {source, base_language(source)}) {
@@ -142,7 +163,7 @@ std::shared_ptr<ServedModel> Models::translator(const std::string& source, const
     }
   }
   for (const auto& model : list)
-    if (model->translates() && model->place().source.empty()) return model;
+    if (model->translates() && takes_any_pair(model->place())) return model;
   throw HttpError(400, cat("no model translates ", source.empty() ? "" : cat("from ", shown_text(source), " "), "into ",
                            shown_text(target), "; there is ", pairs_of(list)));
 }

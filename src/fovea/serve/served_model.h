@@ -40,6 +40,9 @@ class ServedModel {
   std::unique_ptr<language::CompletionEngine> completion_;
 };
 
+// Throws an HttpError of status 400 if the model does not translate from `source` into `target`; empty: any.
+void require_languages(const ServedModel& model, const std::string& source, const std::string& target);
+
 using ModelList = std::vector<std::shared_ptr<ServedModel>>;
 
 // The models that answer now. Loading them again replaces all at once; requests keep the model that they began with.
@@ -49,8 +52,9 @@ class Models {
   std::shared_ptr<const ModelList> now() const;  // null until all are loaded
   void set(ModelList list);
 
-  // The model that translates between the languages. An empty `source` means the only model into the target. Throws an
-  // HttpError of status 400 that lists the pairs if there is none, or of 503 before the models are loaded.
+  // The model that translates between the languages. An empty `source` means the only model into the target, an empty
+  // `target` the only model that translates. Throws an HttpError of status 400 that lists the pairs if there is none,
+  // or of 503 before the models are loaded.
   std::shared_ptr<ServedModel> translator(const std::string& source, const std::string& target) const;
   // The model of that name. Throws an HttpError of status 404 that lists the names.
   std::shared_ptr<ServedModel> named(const std::string& name) const;

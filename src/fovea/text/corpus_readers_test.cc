@@ -188,6 +188,17 @@ TEST_F(ReadersTest, XliffOfBothVersions) {
   EXPECT_THAT(recent.pairs, ElementsAre(is_pair("dog", "chien")));
 }
 
+TEST_F(ReadersTest, XliffWithAPrefixOfItsNamespace) {
+  const Bitext bitext = read_xliff(file(
+      "p.xlf",
+      "<x:xliff version=\"1.2\" xmlns:x=\"urn:oasis:names:tc:xliff:document:1.2\" xmlns:other=\"o\"><x:file "
+      "source-language=\"en\" target-language=\"fr\"><x:body><x:trans-unit id=\"1\"><other:source>no</other:source>"
+      "<x:source>A <x:g id=\"1\">cat</x:g><x:ph id=\"2\">code</x:ph></x:source><x:target>Un chat</x:target>"
+      "</x:trans-unit></x:body></x:file></x:xliff>"));
+  EXPECT_EQ(bitext.target_lang, "fr");
+  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("A cat", "Un chat")));
+}
+
 TEST_F(ReadersTest, XliffIsOfOneLanguagePair) {
   const auto in = [](std::string_view languages, std::string_view target) {
     return cat("<file ", languages, "><body><trans-unit><source>a</source><target>", target,

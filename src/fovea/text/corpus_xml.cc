@@ -218,6 +218,28 @@ bool is_unfinished(const pugi::xml_node& unit) {
   return std::string_view(unit.attribute("approved").as_string()) == "no";
 }
 
+// Takes a prefix such as "x:" off the names of elements.
+struct PrefixDropper : pugi::xml_tree_walker {
+  explicit PrefixDropper(std::string of_names) : prefix(std::move(of_names)) {}
+
+  const std::string prefix;
+
+  bool for_each(pugi::xml_node& node) override {
+    const std::string name = node.name();
+    if (name.starts_with(prefix)) node.set_name(name.substr(prefix.size()).c_str());
+    return true;
+  }
+};
+
+// Gives elements of the namespace of the root their plain names. Elements of other namespaces are other ones.
+void drop_prefix_of_root(pugi::xml_document& document) {
+  const std::string root = document.document_element().name();
+  const size_t colon = root.find(':');
+  if (colon == std::string::npos) return;
+  PrefixDropper dropper(root.substr(0, colon + 1));
+  document.traverse(dropper);
+}
+
 struct XliffReader : pugi::xml_tree_walker {
   explicit XliffReader(const std::string& name_of_file) : path(name_of_file) {}
 
@@ -279,6 +301,7 @@ Bitext read_tmx(const std::string& path, const Languages& wanted) {
 Bitext read_xliff(const std::string& path) {
   pugi::xml_document document;
   load(document, path);
+  drop_prefix_of_root(document);
   const pugi::xml_node root = document.child("xliff");
   if (!root) throw Error(cat("'", path, "' has no <xliff> element; expected an XLIFF file"));
   XliffReader reader(path);

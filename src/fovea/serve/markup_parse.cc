@@ -309,18 +309,22 @@ void MarkupParser::end_block() {
 }  // namespace
 
 std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, text::SentenceSplitter* splitter) {
-  MarkupTokens tokens(markup, kind);
+  const bool is_html = kind == MarkupKind::kHtml;
+  MarkupTokens reader(markup, kind);
+  std::vector<MarkupToken> tokens;
+  while (auto token = reader.next()) tokens.push_back(std::move(*token));
+  const std::vector<bool> outline = is_html ? std::vector<bool>() : outline_of(tokens);
   MarkupParser parser(splitter);
   bool is_preformatted = false;
-  while (const auto token = tokens.next()) {
-    const bool is_block = kind == MarkupKind::kHtml && !token->name.empty() && is_block_element(token->name);
-    if (is_block) {
-      if (token->name == "pre") is_preformatted = token->kind == Kind::kOpening;
-      parser.add_block_tag(token->bytes);
-    } else if (is_preformatted && token->kind == Kind::kText) {
-      parser.add_lines(token->bytes);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const MarkupToken& token = tokens[i];
+    if (is_html && token.name == "pre") is_preformatted = token.kind == Kind::kOpening;
+    if (is_html ? is_block_element(token.name) : outline[i]) {
+      parser.add_block_tag(token.bytes);
+    } else if (is_preformatted && token.kind == Kind::kText) {
+      parser.add_lines(token.bytes);
     } else {
-      parser.add(*token);
+      parser.add(token);
     }
   }
   return parser.finish();

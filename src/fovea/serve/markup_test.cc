@@ -90,6 +90,23 @@ TEST(Markup, BlocksEndSentencesAndOtherElementsDoNot) {
             (std::vector<std::string>{"Title", "One two three", "four"}));
 }
 
+TEST(Markup, ElementsOfXmlThatHoldElementsAloneDivideIt) {
+  const auto texts_of = [](std::string_view markup) {
+    EXPECT_EQ(copied(markup, MarkupKind::kXml), markup);
+    std::vector<std::string> found;
+    for (const MarkupPart& part : parse_markup(markup, MarkupKind::kXml, nullptr))
+      if (!part.text.empty()) found.push_back(part.text);
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts_of("<doc><h>One</h><p>Two <b>three</b>.</p><p>Four</p></doc>"), (Texts{"One", "Two three.", "Four"}));
+  EXPECT_EQ(texts_of("<?xml version=\"1.0\"?>\n<doc>\n  <h>One</h>\n  <p>Two</p>\n</doc>\n"), (Texts{"One", "Two"}));
+  EXPECT_EQ(texts_of("<s><g>One</g> <g>two</g></s>"), (Texts{"One two"}));
+  EXPECT_EQ(texts_of("Press <b><i>this</i></b> now"), (Texts{"Press this now"}));
+  EXPECT_EQ(texts_of("<p>One</p><p>two <b>three</p><p>four"), (Texts{"One", "two three", "four"}));
+  EXPECT_EQ(texts_of("</b>One</c>"), (Texts{"One"}));
+}
+
 TEST(Markup, AnAttributeStandsBehindAnyWhiteSpace) {
   EXPECT_EQ(texts("a <i\n\ttranslate=\"no\">b</i> <i\ntranslate=no>c</i> d"), (std::vector<std::string>{"a d"}));
 }

@@ -45,6 +45,41 @@ size_t end_behind(std::string_view markup, size_t at, std::string_view mark) {
   return found == std::string_view::npos ? markup.size() : found + mark.size();
 }
 
+struct Element {
+  std::string name;
+  size_t parent = 0;
+  size_t opening = 0;                  // its tags, as numbers of tokens
+  std::optional<size_t> closing = {};  // none: the markup lacks it
+  bool has_text = false, has_elements = false;
+  bool holds_elements_alone() const { return has_elements && !has_text; }
+};
+
+// Blanks within a line stand between words.
+bool is_text(std::string_view bytes) { return !trim(bytes).empty() || bytes.find('\n') == std::string_view::npos; }
+
+// The elements in the order of their opening tags, behind one for the document.
+std::vector<Element> elements_of(std::span<const MarkupToken> tokens) {
+  std::vector<Element> elements(1);
+  std::vector<size_t> open = {0};
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const MarkupToken& token = tokens[i];
+    Element& around = elements[open.back()];
+    if (token.kind == Kind::kText) around.has_text = around.has_text || is_text(token.bytes);
+    if (token.kind == Kind::kOpening) {
+      around.has_elements = true;
+      elements.push_back({.name = token.name, .parent = open.back(), .opening = i});
+      open.push_back(elements.size() - 1);
+    }
+    if (token.kind != Kind::kClosing) continue;
+    const auto found =
+        std::find_if(open.rbegin(), open.rend() - 1, [&](size_t e) { return elements[e].name == token.name; });
+    if (found == open.rend() - 1) continue;
+    elements[*found].closing = i;
+    open.erase(found.base() - 1, open.end());
+  }
+  return elements;
+}
+
 }  // namespace
 
 bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
@@ -123,6 +158,20 @@ MarkupToken MarkupTokens::tag(size_t at, size_t end, bool closes) const {
     token.stays = token.stays || attributes.find(no) != std::string::npos;
   if (is_html && std::ranges::find(kUntranslated, token.name) != kUntranslated.end()) token.stays = true;
   return token;
+}
+
+std::vector<bool> outline_of(std::span<const MarkupToken> tokens) {
+  const std::vector<Element> elements = elements_of(tokens);
+  std::vector<bool> is_block(elements.size()), outline(tokens.size());
+  is_block[0] = true;
+  for (size_t e = 1; e < elements.size(); ++e) {  // parents come before their children
+    const Element& element = elements[e];
+    is_block[e] = is_block[element.parent] && elements[element.parent].holds_elements_alone() && element.closing;
+    if (!is_block[e]) continue;
+    outline[element.opening] = true;
+    outline[*element.closing] = true;
+  }
+  return outline;
 }
 
 }  // namespace fovea::serve

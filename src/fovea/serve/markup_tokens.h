@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/serve/markup.h"
 
@@ -36,5 +38,9 @@ class MarkupTokens {
 
 // Whether the HTML element ends a sentence, like a paragraph or a line break.
 bool is_block_element(std::string_view name);
+// Returns for each token of XML whether it is a tag that ends a sentence, as block elements of HTML do. XML does not
+// name such elements. They are the children of the document, and of such elements, that hold elements alone: without
+// text, and with nothing or line ends between the children.
+std::vector<bool> outline_of(std::span<const MarkupToken> tokens);
 
 }  // namespace fovea::serve

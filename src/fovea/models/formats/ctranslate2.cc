@@ -234,13 +234,14 @@ ModelTables take_tables(TensorTaker& tensors, const Variables& variables, const 
 
 // A sentence of our models ends with </s>, and a decoder begins with that token or with zeros.
 void require_usual_ends(const Json& json, const EncoderDecoderConfig& config, const std::string& origin) {
-  const auto require = [&](const char* name, const std::string& expected) {
+  const auto require = [&](const char* name, const std::string& expected, const char* advice = "") {
     const Json* const found = text::find_json(json, name);
     const std::string got = found == nullptr ? "null" : text::shown_json(*found);
-    if (got != expected) throw Error(cat(origin, ": ", name, ": got ", got, "; expected ", expected));
+    if (got != expected) throw Error(cat(origin, ": ", name, ": got ", got, "; expected ", expected, advice));
   };
   require("add_source_bos", "false");
-  require("add_source_eos", "true");
+  require("add_source_eos", "true",
+          "; if ct2-transformers-converter wrote the folder, change it to true: there, the tokeniser adds the </s>");
   require("eos_token", "\"</s>\"");
   if (config.decoder_start == "eos") require("decoder_start_token", "\"</s>\"");
 }

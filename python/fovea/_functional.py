@@ -6,6 +6,7 @@ from typing import SupportsIndex
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _device_kernels, _library
 
@@ -20,6 +21,13 @@ class SpecError(ValueError):
 def _check_type(name, value, wanted, expected):
     if not isinstance(value, wanted):
         raise TypeError(f"{name} is of type {type(value).__name__}; expected {expected}")
+
+
+def _told(name, *arguments):
+    """The answer of an operator without tensors. Modes that record operators, such as those of torch.export, have no form for
+    texts."""
+    with _disable_current_modes():
+        return getattr(torch.ops.fovea, name)(*arguments)
 
 
 def parse(spec: str, num_heads: int | None = None) -> str:
@@ -39,7 +47,7 @@ def parse(spec: str, num_heads: int | None = None) -> str:
         if not 1 <= num_heads < 2**31:
             raise ValueError(f"num_heads {num_heads} is not in [1, 2^31)")
     try:
-        return torch.ops.fovea.parse(spec, num_heads)
+        return _told("parse", spec, num_heads)
     except RuntimeError as error:
         raise SpecError(str(error)) from None
 
@@ -55,21 +63,21 @@ def spec_names() -> list[SpecName]:
         number = int if int(step) else float
         return SpecField(name, number(least), number(greatest), int(step), keyword)
 
-    names = (line.split("\t") for line in torch.ops.fovea.spec_names())
+    names = (line.split("\t") for line in _told("spec_names"))
     return [SpecName(*texts, tuple(map(field, fields.split(","))) if fields else ()) for *texts, fields in names]
 
 
 def parameters(spec: str) -> list[str]:
     """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha [H]."""
     parse(spec)
-    return torch.ops.fovea.parameters(spec)
+    return _told("parameters", spec)
 
 
 def properties(spec: str) -> list[str]:
     """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "span", "clauses",
     "centroids", "uniform_gain" and "head_gain"."""
     parse(spec)
-    return torch.ops.fovea.properties(spec)
+    return _told("properties", spec)
 
 
 def _check_numbers(**values):

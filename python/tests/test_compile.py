@@ -91,3 +91,13 @@ def test_compiled_backward_of_an_eager_forward():
     loss = layer(x).sum()
     torch.compile(lambda y: y.backward(), backend="eager")(loss)
     torch.testing.assert_close(x.grad, expected)
+
+
+def test_what_a_spec_says_does_not_matter_to_export():
+    class Made(torch.nn.Module):
+        def forward(self, x):
+            assert fovea.parse("full+topk(3)") == "topk(3)" and fovea.spec_names()
+            return fovea.attention(x, x, x, "topk(3)") * len(fovea.properties("topk(3)")) + len(fovea.parameters("rela-g"))
+
+    x = torch.randn(2, H, 6, D)
+    torch.testing.assert_close(torch.export.export(Made(), (x,)).module()(x), Made()(x))

@@ -223,6 +223,22 @@ def test_compiles_whole(kind):
             torch.testing.assert_close(compiled(ids, use_cache=False, **arguments).logits[mask], expected, **CLOSE)
 
 
+@hf.newer
+def test_exports():
+    """As torch.export traces by default; the program then takes other masks."""
+    made, ids = hf.model("mistral", fovea.transformers.register("topk(3)")), hf.tokens()
+
+    class Logits(torch.nn.Module):
+        def forward(self, ids, mask):
+            return made(ids, attention_mask=mask, use_cache=False).logits
+
+    left, right = hf.padding("left"), hf.padding("right")
+    exported = torch.export.export(Logits(), (ids, left)).module()
+    with torch.no_grad():
+        for mask in (left, right, torch.ones_like(ids)):
+            torch.testing.assert_close(exported(ids, mask)[mask.bool()], Logits()(ids, mask)[mask.bool()], **CLOSE)
+
+
 def test_no_mask_of_all_pairs_is_made():
     seen = []
     name = fovea.transformers.register("window(4)")

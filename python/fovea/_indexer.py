@@ -45,7 +45,7 @@ def index_loss(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
                reduction: str = "mean") -> Tensor:
     """The KL divergence from `target`, a distribution over the keys of `indices`, to the softmax of the indexer's scores
     of these keys. Differentiable in q, k and weights; memory for the gradients and one block of queries; works in
-    torch.compile.
+    torch.compile. First derivatives only.
 
     Args:
         q, k, weights (Tensor): [B, S, H, D], [B, T, D] and [B, S, H], as of index_topk().
@@ -135,6 +135,13 @@ def _loss_sums(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
     They are computed at once, as their inputs, the gathered keys, are not kept."""
     if q.device.type == "cpu" and q.dtype in (torch.float32, torch.bfloat16):
         return torch.ops.fovea.index_loss_kernel(q, k, weights, indices, target, gradients)
+    # In a region of autocast torch's products would narrow the types.
+    with torch.autocast(q.device.type, enabled=False):
+        return _sums_in_blocks(q, k, weights, indices, target, gradients)
+
+
+def _sums_in_blocks(q, k, weights, indices, target, gradients):
+    """_loss_sums() by torch's operators."""
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
     loss, counted = q.new_zeros((), dtype=kind), q.new_zeros((), dtype=kind)
     grad_q, grad_k, grad_weights = (torch.zeros_like(x, dtype=kind, memory_format=torch.contiguous_format)
@@ -171,6 +178,8 @@ def _keep(ctx, inputs, output):
 
 
 def _loss_backward(ctx, grad_loss, *_):
+    if torch.is_grad_enabled():  # the gradients that were kept are constants to autograd
+        raise RuntimeError("index_loss: has no second derivatives; leave out create_graph")
     return *(g * grad_loss.to(g.dtype) for g in ctx.saved_tensors), None, None, None
 
 

@@ -179,6 +179,24 @@ def test_loss_in_bfloat16_and_without_gradients():
     torch.testing.assert_close(near, exact, rtol=0.05, atol=0.02)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+def test_loss_within_autocast_is_the_one_outside(dtype):
+    leaves = [x.requires_grad_() for x in random(dtype=dtype)]
+    indices, target = chosen(9, 23, 7), torch.rand(2, 9, 7)
+    plain = fovea.index_loss(*leaves, indices, target)
+    with torch.autocast("cpu", torch.bfloat16):
+        ours = fovea.index_loss(*leaves, indices, target)
+    for a, b in zip((ours, *torch.autograd.grad(ours, leaves)), (plain, *torch.autograd.grad(plain, leaves))):
+        assert torch.equal(a, b)
+
+
+def test_loss_refuses_second_derivatives():
+    leaves = [x.requires_grad_() for x in random()]
+    loss = fovea.index_loss(*leaves, chosen(9, 23, 7), torch.rand(2, 9, 7, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="index_loss: has no second derivatives; leave out create_graph"):
+        torch.autograd.grad(loss, leaves, create_graph=True)
+
+
 def test_loss_of_no_query_is_zero():
     leaves = [x.requires_grad_() for x in random(1, 3, 4)]
     loss = fovea.index_loss(*leaves, torch.full((1, 3, 2), -1), torch.rand(1, 3, 2))

@@ -224,6 +224,7 @@ TEST(Markup, ManyTagsTakeNoTimeToSpeakOf) {
   for (int i = 0; i < 50'000; ++i) markup += "<i> ";
   for (int i = 0; i < 50'000; ++i) markup += "</b>";
   EXPECT_EQ(copied(markup), markup);
+  EXPECT_EQ(copied(markup, MarkupKind::kXml), markup);
   text::SentenceSplitter splitter("zh");
   markup.clear();
   for (int i = 0; i < 50'000; ++i) markup += "<i>他。</i>好。";

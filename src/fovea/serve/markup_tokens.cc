@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "fovea/base/strings.h"
 
@@ -46,7 +47,7 @@ size_t end_behind(std::string_view markup, size_t at, std::string_view mark) {
 }
 
 struct Element {
-  std::string name;
+  std::string_view name;
   size_t parent = 0;
   size_t opening = 0;                  // its tags, as numbers of tokens
   std::optional<size_t> closing = {};  // none: the markup lacks it
@@ -61,6 +62,7 @@ bool is_text(std::string_view bytes) { return !trim(bytes).empty() || bytes.find
 std::vector<Element> elements_of(std::span<const MarkupToken> tokens) {
   std::vector<Element> elements(1);
   std::vector<size_t> open = {0};
+  std::map<std::string_view, int64_t> open_names;  // how often each is open: many tags may have no partner
   for (size_t i = 0; i < tokens.size(); ++i) {
     const MarkupToken& token = tokens[i];
     Element& around = elements[open.back()];
@@ -69,13 +71,16 @@ std::vector<Element> elements_of(std::span<const MarkupToken> tokens) {
       around.has_elements = true;
       elements.push_back({.name = token.name, .parent = open.back(), .opening = i});
       open.push_back(elements.size() - 1);
+      ++open_names[token.name];
     }
-    if (token.kind != Kind::kClosing) continue;
-    const auto found =
-        std::find_if(open.rbegin(), open.rend() - 1, [&](size_t e) { return elements[e].name == token.name; });
-    if (found == open.rend() - 1) continue;
-    elements[*found].closing = i;
-    open.erase(found.base() - 1, open.end());
+    const auto named = open_names.find(token.name);
+    if (token.kind != Kind::kClosing || named == open_names.end() || named->second == 0) continue;
+    for (bool is_found = false; !is_found; open.pop_back()) {
+      Element& last = elements[open.back()];
+      --open_names[last.name];
+      is_found = last.name == token.name;
+      if (is_found) last.closing = i;
+    }
   }
   return elements;
 }

@@ -179,13 +179,20 @@ class CTranslate2(Refusals):
         return [("".join(words).replace("\u2581", " ").strip(), score) for result in results
                 for words, score in zip(result.hypotheses, result.scores)]
 
-    def converted_by_ctranslate2(self, npz, folder, places=2048, **options):
+    def assert_same_best(self, model, folder):
+        ours = [(text, score) for _, text, score in best(translated(model, "--max-length", 40))]
+        for (text, score), (other, other_score) in list(zip(ours, self.hypotheses(folder)))[::3]:
+            self.assertEqual(text, other)
+            # Sums of about ten numbers that float32 rounds.
+            self.assertAlmostEqual(score, other_score, delta=1e-5 * abs(score))
+
+    def converted_by_ctranslate2(self, npz, folder, places=2048, first=0, **options):
         """Marian's positions and epsilon stand in the place of those that CTranslate2's converter assumes."""
         import numpy
         from ctranslate2.converters import marian
 
         def positions(dim, rows=places):
-            angles = numpy.arange(rows)[:, None] / 10000 ** (numpy.arange(dim // 2) / (dim // 2 - 1))
+            angles = (first + numpy.arange(rows)[:, None]) / 10000 ** (numpy.arange(dim // 2) / (dim // 2 - 1))
             return numpy.concatenate([numpy.sin(angles), numpy.cos(angles)], axis=1).astype(numpy.float32)
 
         vocabulary = F / "ct2-pieces.yml"
@@ -199,12 +206,7 @@ class CTranslate2(Refusals):
         for name in ("post", "pre"):
             model, folder = from_marian(name, F / f"{name}-model"), F / f"{name}-ct2"
             checked("convert", "--to", "ctranslate2", model, "--output", folder)
-            ours = [(text, score) for _, text, score in best(translated(model, "--max-length", 40))]
-            theirs = self.hypotheses(folder)
-            for (text, score), (other, other_score) in list(zip(ours, theirs))[::3]:
-                self.assertEqual(text, other)
-                # Sums of about ten numbers that float32 rounds.
-                self.assertAlmostEqual(score, other_score, delta=1e-5 * abs(score))
+            self.assert_same_best(model, folder)
 
     def test_there_and_back_is_the_same_bytes(self):
         model = from_marian("post", F / "there")
@@ -220,12 +222,18 @@ class CTranslate2(Refusals):
         npz = changed("gelu.npz", with_option("transformer-ffn-activation: swish", "transformer-ffn-activation: gelu"))
         self.converted_by_ctranslate2(npz, F / "gelu-ct2")
         checked("convert", "--from", "marian", npz, "--vocabs", SPM, SPM, "--output", F / "gelu")
-        ours = [(text, score) for _, text, score in best(translated(F / "gelu", "--max-length", 40))]
-        for (text, score), (other, other_score) in list(zip(ours, self.hypotheses(F / "gelu-ct2")))[::3]:
-            self.assertEqual(text, other)
-            self.assertAlmostEqual(score, other_score, delta=1e-5 * abs(score))
+        self.assert_same_best(F / "gelu", F / "gelu-ct2")
         checked("convert", "--from", "ctranslate2", F / "gelu-ct2", "--vocabs", SPM, SPM, "--output", F / "gelu-back")
         self.assertEqual(translated(F / "gelu-back"), translated(F / "gelu"))
+
+    def test_positions_count_from_where_the_table_does(self):
+        """From 2 in fairseq: behind the number of its padding symbol, which is 1."""
+        npz = changed("first.npz", with_option("skip: false", "skip: false"))
+        for first in (1, 2):
+            folder, model = F / f"first-{first}-ct2", F / f"first-{first}"
+            self.converted_by_ctranslate2(npz, folder, first=first)
+            checked("convert", "--from", "ctranslate2", folder, "--vocabs", SPM, SPM, "--output", model)
+            self.assert_same_best(model, folder)
 
     def test_folders_of_its_own_converter(self):
         pair = ("--train-sets", HERE / "valid.src", HERE / "valid.trg", "--cpu-threads", 1, "--quiet")

@@ -60,6 +60,10 @@ class Documents(unittest.TestCase):
         refused = run("translate", "--model", model, "--document-length", 10, stdin=text)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--document-length is for --documents", refused.stderr)
+        refused = run("train", "--train-sets", self.source, self.target, "--vocabs", *self.vocabs, "--model",
+                      PLACE.folder / "never", "--document-length", 10)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--document-length is for --documents", refused.stderr)
         long = "<d>\n" + "cat " * 30 + "\ndog\n"
         result = run("translate", "--model", model, "--documents", "--document-length", 10, "--max-length-factor", 2, stdin=long)
         self.assertIn("line 2 has 30 tokens; cut to 9 (--document-length)", result.stderr)

@@ -32,13 +32,13 @@ struct PositionsWord {
 };
 
 struct Sinusoidal {
-  double first = 1;    // number of the first position; fairseq counts from 1, Marian and the paper from 0
+  double first = 1;    // number of the first position: 2 in fairseq, 1 in OpenNMT-tf, 0 in Marian and the paper
   bool paper = false;  // frequencies 10000^(-2 i / M) as in Vaswani 2017; else 10000^(-i / (M / 2 - 1))
   static constexpr PositionsAct kAct = PositionsAct::kOnEmbeddings;
   static constexpr std::string_view kName = "sinusoidal", kHelp = "sines and cosines added to the embeddings";
   static constexpr std::string_view kExample = "sinusoidal(first=0) or sinusoidal(first=0,paper)";
   static constexpr auto fields() {
-    return std::tuple(PositionsField<Sinusoidal>{"first", &Sinusoidal::first, 0, 1, true, true},
+    return std::tuple(PositionsField<Sinusoidal>{"first", &Sinusoidal::first, 0, 2, true, true},
                       PositionsWord<Sinusoidal>{"paper", &Sinusoidal::paper});
   }
   bool operator==(const Sinusoidal&) const = default;

@@ -23,6 +23,7 @@ TEST(Positions, TextsReadBack) {
   EXPECT_EQ(print(parse_positions(" learned + rotary( 10000 ) ")), "learned+rotary");
   EXPECT_EQ(find_scheme<Rotary>(parse_positions("rotary(2.5e5)"))->base, 2.5e5);
   EXPECT_FALSE(find_scheme<Learned>(parse_positions("rotary")).has_value());
+  EXPECT_EQ(print(parse_positions("sinusoidal(first=2)")), "sinusoidal(first=2)");
   EXPECT_EQ(print(parse_positions("shaw( 3 , values )+transformer-xl(clamp=0)")), "shaw(3,values)+transformer-xl");
 }
 

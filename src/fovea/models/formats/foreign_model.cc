@@ -91,7 +91,7 @@ std::string positions_of_table(const at::Tensor& table, const std::string& origi
   // The largest difference between two systems' float32 tables: an angle of up to P radians is rounded to its last
   // place before the sine is taken.
   const double tolerance = 1e-6 * static_cast<double>(std::max<int64_t>(table.size(0), 10)) + rounding_of(table);
-  for (const double first : {0.0, 1.0}) {
+  for (const double first : {0.0, 1.0, 2.0}) {
     for (const bool paper : {false, true}) {
       Sinusoidal scheme;
       scheme.first = first;

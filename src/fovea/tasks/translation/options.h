@@ -71,6 +71,8 @@ inline void add_problems(const Options& options, Problems& problems) {
   problems.add_unless_two_sides("vocabs", options.vocabs);
   problems.add_if(options.documents && (options.max_length_crop || options.max_length != Options{}.max_length),
                   "--documents has no --max-length; use --document-length");
+  problems.add_if(!options.documents && options.document_length != Options{}.document_length,
+                  "--document-length is for --documents, which is missing");
   if (!options.valid_sets.empty()) problems.add_unless_two_sides("valid-sets", options.valid_sets);
 }
 

@@ -157,7 +157,7 @@ void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
   }
   if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
     ids.push_back(static_cast<int32_t>(mark->id));
-    return encode(line.substr(mark->end), ids);
+    line.remove_prefix(mark->end);
   }
   if (model_->table && is_valid_utf8(line)) {
     model_->table->encode(line, static_cast<int32_t>(unk()), ids);
@@ -193,7 +193,7 @@ void Vocab::merge_added(std::string_view line, const std::vector<PieceSpan>& own
 std::vector<std::string> Vocab::pieces(std::string_view line) const {
   std::vector<std::string> own, behind;
   std::string_view rest = line;
-  while (const std::optional<PieceSpan> mark = model_->mark_before(rest)) {
+  if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
     own.push_back(piece(mark->id));
     rest.remove_prefix(mark->end);
   }
@@ -226,26 +226,25 @@ std::vector<PieceSpan> Vocab::encode_spans(std::string_view line) const {
 
 std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
   std::vector<PieceSpan> spans;
-  if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
-    spans.push_back(*mark);
-    for (const PieceSpan& span : own_spans(line.substr(mark->end)))
-      spans.push_back({span.id, span.begin + mark->end, span.end + mark->end});
-    return spans;
-  }
+  const std::optional<PieceSpan> mark = model_->mark_before(line);
+  if (mark) spans.push_back(*mark);
+  const size_t first = mark ? mark->end : 0;
+  const std::string_view rest = line.substr(first);
   sentencepiece::ImmutableSentencePieceText result;
-  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
+  require_encoded(model_->processor.Encode(absl::string_view(rest.data(), rest.size()), result.mutable_proto()));
   for (size_t i = 0; i < result.pieces_size(); ++i) {
     const auto found = result.pieces(static_cast<int>(i));
     const auto id = static_cast<int64_t>(found.id());
-    size_t begin = found.begin();
+    size_t begin = first + found.begin();
+    const size_t last = first + found.end();
     std::string_view piece = found.piece();
     while (model_->has_units() && id == unk() && piece.size() > unit_size(piece, type())) {
-      const size_t end = begin + end_of_unit(line.substr(begin, found.end() - begin), type());
+      const size_t end = begin + end_of_unit(line.substr(begin, last - begin), type());
       spans.push_back({id, begin, end});
       begin = end;
       piece.remove_prefix(unit_size(piece, type()));
     }
-    spans.push_back({id, begin, found.end()});
+    spans.push_back({id, begin, last});
   }
   return spans;
 }

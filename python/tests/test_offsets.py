@@ -102,6 +102,29 @@ def test_zero_terms_change_nothing(spec, dtype):
     torch.testing.assert_close(fovea.attention(q, k, v, spec, causal=True, **zeros), plain, **close)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("n", [6, 300])  # cpu-rows; cpu-topk and cpu-entmax
+@pytest.mark.parametrize("spec", ["full", "window(3)", "topk(1)", "topk(3,keep=window(2))", "sparsemax", "entmax(1.7)", "relu",
+                                  "gelu", "topk(3)+leaky-relu(0.2)"])
+def test_minus_infinity_leaves_a_pair_out(spec, n, dtype):
+    """A query sees the two keys before it; the first query has none."""
+    x = [t.requires_grad_() for t in torch.randn(3, 1, H, n, D, dtype=torch.float64).to(dtype)]
+    before = torch.arange(n)[:, None] - torch.arange(1, 3)
+    expected = fovea.attention(*x, spec, causal=True, indices=before.clamp(min=-1)[None])
+    weight = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, x, weight)
+    by_head = torch.tensor([-math.inf, 0, 0, -math.inf]).expand(H, 4)
+    close = {"rtol": 2e-2, "atol": 2e-2} if dtype == torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
+    for bias in (by_head, by_head[None, :, None].expand(1, H, n, 4)):
+        bias = bias.clone().requires_grad_()
+        out = fovea.attention(*x, spec, causal=True, offset_bias=bias, offset_first=-3)
+        torch.testing.assert_close(out, expected, **close)
+        *grads, of_bias = torch.autograd.grad(out, (*x, bias), weight)
+        for got, want in zip(grads, wanted):
+            torch.testing.assert_close(got, want, **close)
+        assert not of_bias[..., 0].any() and not of_bias[..., 3].any() and of_bias.isfinite().all()
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_packed_sequences_have_positions_of_their_own(spec):
     """Packed, padded and one by one: the same; and queries that stand behind a cache."""

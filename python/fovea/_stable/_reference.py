@@ -218,6 +218,14 @@ def _unselected(rows, piece, scores, slack, outside):
     return lost if outside is None else lost | outside
 
 
+def _without(outside, added):
+    """Pairs that take no part, with those that a term of minus infinity leaves out."""
+    if added is None:
+        return outside
+    left_out = added.detach() == -_INFINITY
+    return left_out if outside is None else outside | left_out
+
+
 class _Computed:
     """One piece with everything that forward and backward share."""
 
@@ -225,8 +233,10 @@ class _Computed:
         call = rows.call
         self.q = rows.of_queries(rows.q, piece)
         self.k, self.v = rows.of_keys(rows.k, piece), rows.of_keys(rows.v, piece)
-        outside = rows.outside(piece)
-        if call.parts.k and self.q.device.type == "cpu":
+        ranks = call.parts.k and self.q.device.type == "cpu"
+        added = rows.added(piece, torch.float64 if ranks else rows.dtype)
+        outside = _without(rows.outside(piece), added)
+        if ranks:
             # In double, where scores that are apart by no more than rounding are equal: a product's order of additions
             # depends on the place of a key.
             wide_q, wide_k = self.q.double(), self.k.double()
@@ -234,7 +244,6 @@ class _Computed:
             scores = wide_q @ wide_k.transpose(-1, -2) * call.scale
             with torch.no_grad():
                 slack = (wide_q.norm(dim=-1, keepdim=True) * unit) @ wide_k.norm(dim=-1, keepdim=True).transpose(-1, -2)
-            added = rows.added(piece, torch.float64)
             if added is not None:
                 scores = scores + added
                 with torch.no_grad():
@@ -245,7 +254,6 @@ class _Computed:
         else:
             # Scaled after the product: scores that tie as products still tie.
             self.scores = self.q @ self.k.transpose(-1, -2) * call.scale
-            added = rows.added(piece, rows.dtype)
             if added is not None:
                 self.scores = self.scores + added
             with torch.no_grad():
@@ -254,8 +262,7 @@ class _Computed:
             self.scores = self.scores + rows.head_scores(piece, rows.dtype)
         if call.by_head is not None and call.parts.span:
             # All that a row selects may be left out: the row is then zeros, not NaN.
-            left_out = rows.head_scores(piece, call.by_head.dtype).detach() == -_INFINITY
-            self.dropped = left_out if self.dropped is None else self.dropped | left_out
+            self.dropped = _without(self.dropped, rows.head_scores(piece, call.by_head.dtype))
         self.weights = weights_of(call.parts, self.scores, self.dropped, call.alpha)
         self.factors = rows.dropout(piece)
         self.used = self.weights if self.factors is None else self.weights * self.factors

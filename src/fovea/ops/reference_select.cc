@@ -18,13 +18,14 @@ namespace {
 // the place of a key.
 struct RankedScores {
   at::Tensor scores, slack;  // [G, heads, queries, keys]; slack undefined: none
+  at::Tensor left_out;       // bool, broadcasts to the scores: where a term by offset is minus infinity
 };
 
 // Scores in `type`, scaled after the product: scores that tie as products still tie.
 RankedScores scores_of(const BlockView& view, const GroupRows& rows, at::ScalarType type, bool with_slack) {
   const auto& [call, group, block] = view;
   const at::Tensor q = block_queries(rows.q, block).to(type), k = block_keys(rows.k, block).to(type);
-  RankedScores ranked{products_with_keys(q, k, block.heads).mul_(call.scale), {}};
+  RankedScores ranked{products_with_keys(q, k, block.heads).mul_(call.scale), {}, {}};
   if (with_slack) {
     const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
     const at::Tensor q_norm = at::linalg_vector_norm(q.detach(), 2, -1, true).mul_(unit * std::abs(call.scale));
@@ -34,6 +35,7 @@ RankedScores scores_of(const BlockView& view, const GroupRows& rows, at::ScalarT
     const OffsetView offsets{view, rows.terms};
     if (const at::Tensor added = offset_scores(offsets, type); added.defined()) {
       ranked.scores = ranked.scores + added;
+      ranked.left_out = added.detach().eq(-std::numeric_limits<double>::infinity());
       if (with_slack) ranked.slack = ranked.slack + offset_slack(offsets, added.detach());
     }
   }
@@ -54,7 +56,8 @@ at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing
 
 // Pairs that take no part: not candidates, or not selected.
 at::Tensor dropped_pairs(const BlockView& view, const at::Tensor& given, const RankedScores& ranked) {
-  const at::Tensor outside = pairs_outside(view, given);
+  at::Tensor outside = pairs_outside(view, given);
+  if (ranked.left_out.defined()) outside = outside.defined() ? outside.logical_or(ranked.left_out) : ranked.left_out;
   if (!view.call.problem.spec.select) return outside;
   const int64_t k = view.call.problem.spec.select->k;
   at::Tensor below;

@@ -55,11 +55,18 @@ void add_scores(const RowScores& s, int64_t first, RowList& list) {
   for (int64_t i = first; i < list.count; ++i) list.values[i] = s.terms.added_to(list.values[i], list.keys[i]);
 }
 
+// Drops the keys that a term by offset leaves out, whose scores are minus infinity. A NaN stays visible.
+void drop_left_out(const RowScores& scores, RowList& list) {
+  if (!scores.terms.any() || has_nan(list.values, list.count)) return;
+  list.count = screen_ops().prune(std::numeric_limits<float>::lowest(), list.values, list.keys, list.count);
+}
+
 // Adds the keys that stay. The order of the list is that of the keys, first the competing ones.
 void add_kept(const RowScores& scores, const RowKeys& keys, RowList& list) {
   const int64_t first = list.count;
   list.count = list_keys(keys.stay, list.keys, first);
   add_scores(scores, first, list);
+  drop_left_out(scores, list);
 }
 
 // Drops competing keys below the threshold, then adds the keys that stay.

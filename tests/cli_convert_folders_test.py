@@ -75,15 +75,19 @@ class HuggingFace(Refusals):
         with torch.no_grad():
             self.assertTrue(torch.equal(again(input_ids=ids, labels=ids).logits, self.model(input_ids=ids, labels=ids).logits))
 
-    def test_padding_is_never_written(self):
-        """The padding's logit in OPUS-MT's folders is 0, which may be the best; bad_words_ids keeps transformers from it."""
-        folder = F / "likely-padding"
+    def with_likely_padding(self, name):
+        """A checkpoint whose padding is the most probable piece."""
+        folder, model = F / f"{name}-hf", F / f"{name}-model"
         shutil.copytree(self.folder, folder)
         tensors = tensors_of(folder)
         tensors["final_logits_bias"][0, PIECES] = 30
         write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
-        checked("convert", "--from", "huggingface", folder, "--output", F / "from-likely")
-        got = checked("translate", "--model", F / "from-likely", "--beam-size", 1, "--allow-unk", "--cpu-threads", 1, "--quiet",
+        checked("convert", "--from", "huggingface", folder, "--output", model)
+        return model
+
+    def test_padding_is_never_written(self):
+        """The padding's logit in OPUS-MT's folders is 0, which may be the best; bad_words_ids keeps transformers from it."""
+        got = checked("translate", "--model", self.with_likely_padding("likely"), "--beam-size", 1, "--allow-unk", "--cpu-threads", 1, "--quiet",
                       stdin=SOURCE).stdout.splitlines()[0]
         source = torch.tensor([[self.vocabulary[piece] for piece in pieces_of(SOURCE.splitlines()[:1])[0]] + [0]])
         words = [PIECES]
@@ -97,13 +101,7 @@ class HuggingFace(Refusals):
 
     @lacks("ctranslate2")
     def test_padding_is_never_written_by_ctranslate2(self):
-        folder = F / "padding-ct2"
-        shutil.copytree(self.folder, folder)
-        tensors = tensors_of(folder)
-        tensors["final_logits_bias"][0, PIECES] = 30
-        write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
-        checked("convert", "--from", "huggingface", folder, "--output", F / "with-padding")
-        checked("convert", "--to", "ctranslate2", F / "with-padding", "--output", F / "without-padding")
+        checked("convert", "--to", "ctranslate2", self.with_likely_padding("padding"), "--output", F / "without-padding")
         best = [text for text, _ in CTranslate2().hypotheses(F / "without-padding")[::3]]
         self.assertTrue(all(best))
         self.assertNotIn("<pad>", "".join(best))

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`fovea serve`: the bytes of `fovea translate` and `fovea generate`, in the dialects of real clients."""
 import concurrent.futures
+import importlib
+import importlib.util
 import json
 import re
 import unittest
@@ -10,23 +12,12 @@ from browser import Browser, find_browser
 from fovea_program import Refusals, Workplace, checked
 from served_program import Served, language_model
 
-try:
-    import deepl
-except ImportError:
-    deepl = None
-try:
-    import libretranslatepy
-except ImportError:
-    libretranslatepy = None
-try:
-    import openai
-except ImportError:
-    openai = None
-try:
-    import prometheus_client.parser as prometheus
-except ImportError:
-    prometheus = None
 
+def optional(name):
+    return importlib.import_module(name) if importlib.util.find_spec(name.split(".")[0]) else None
+
+
+deepl, libretranslatepy, openai, prometheus = map(optional, ("deepl", "libretranslatepy", "openai", "prometheus_client.parser"))
 PLACE = Workplace()
 SHORT = ["--max-length-factor", 1, "--cpu-threads", 1, "--quiet"]
 LINES = PLACE.sides["test"][0].read_text().splitlines()[:24]
@@ -337,8 +328,8 @@ class OpenAi(OneServer):
         found = client.chat.completions.create(model="en-de", messages=messages)
         self.assertEqual(found.choices[0].message.content, translated(LINES[:1])[0])
         # The server's longest translation has as many tokens as the source.
-        cut = self.ok("/translate", {"text": LINES[0]})
-        is_cut = cut["target-tokens"] > cut["source-tokens"]
+        tokens = self.ok("/translate", {"text": LINES[0]})
+        is_cut = tokens["target-tokens"] > tokens["source-tokens"]
         self.assertEqual(found.choices[0].finish_reason, "length" if is_cut else "stop")
         streamed = client.chat.completions.create(model="en-de", messages=messages, stream=True)
         self.assertEqual("".join(part.choices[0].delta.content or "" for part in streamed), found.choices[0].message.content)

@@ -1,4 +1,6 @@
 """The gradient of the indexers of dsa(k) follows whatever autograd does to the model's loss."""
+import concurrent.futures
+
 import fovea
 import pytest
 import torch
@@ -130,13 +132,21 @@ def test_data_parallel_means():
     ids = hf.tokens()
     made(ids, labels=ids).loss.backward()
     expected = gradients(made, own)
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    try:
-        wrapped = torch.nn.parallel.DistributedDataParallel(made)
-        (wrapped(ids, labels=ids).loss / 2).backward()
-        torch.testing.assert_close(gradients(made, own), expected / 2)
-    finally:
-        torch.distributed.destroy_process_group()
+
+    def in_a_group():
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        try:
+            wrapped = torch.nn.parallel.DistributedDataParallel(made)
+            (wrapped(ids, labels=ids).loss / 2).backward()
+        finally:
+            torch.distributed.destroy_process_group()
+
+    # In a thread of its own: gloo's works keep the Python objects of the thread's state, which torch.compile in an earlier test
+    # may have left there. If gloo's thread drops the last one, it waits for the interpreter's lock, and
+    # destroy_process_group(), which holds it, waits for gloo's thread.
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(in_a_group).result()
+    torch.testing.assert_close(gradients(made, own), expected / 2)
 
 
 def test_a_trainer_accumulates_the_same_step(tmp_path):

@@ -1,7 +1,6 @@
 #include "fovea/ops/attention_core.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "fovea/ops/given_pairs.h"
 #include "fovea/ops/key_screen.h"
 #include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/no_autocast.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
 #include "fovea/spec/attention_cache.h"
@@ -141,12 +141,8 @@ at::Tensor laid_out_sums(const at::Tensor& sums, const at::Tensor& q) {
 
 }  // namespace
 
-// The types are those of the inputs: within a region of autocast, where backward may be called too, ATen's products
-// would narrow them again.
-using NoAutocast = c10::impl::ExcludeDispatchKeyGuard;
-
 CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
-  const NoAutocast guard(c10::autocast_dispatch_keyset);
+  const NoAutocast guard;
   TokenCall call = checked_call(x, inputs, phase);
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::KernelChoice> choice = choose_kernels(call);
@@ -157,7 +153,7 @@ CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase pha
 
 CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors& x, const CoreOutput& saved,
                             const GroupCall& inputs, const WantedTerms& wanted) {
-  const NoAutocast guard(c10::autocast_dispatch_keyset);
+  const NoAutocast guard;
   if (inputs.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
   const TokenCall call = checked_call(x, inputs, Phase::kTraining);
   check_saved(cotangents.out, x.q, saved, saved_size(call.problem, x.q));
@@ -178,7 +174,7 @@ CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors&
 }
 
 at::Tensor core_weights(const CoreTensors& x, const GroupCall& inputs) {
-  const NoAutocast guard(c10::autocast_dispatch_keyset);
+  const NoAutocast guard;
   TokenCall call = checked_call(x, inputs, Phase::kInference);
   if (call.problem.sequences.empty() && x.q.dim() == 4) {  // no lengths to take the greatest of
     return at::empty({0, x.q.size(1), x.q.size(2), x.k.size(2)}, x.q.options());

@@ -17,6 +17,7 @@
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/no_autocast.h"
 
 namespace fovea::ops {
 namespace {
@@ -126,6 +127,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> index_los
 at::Tensor index_target(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices,
                         std::optional<double> scale) {
   const at::NoGradGuard constant;
+  const NoAutocast guard;
   check_target_inputs(q, k, indices);
   check_scale(scale, "index_target");
   check_indices(indices, k.size(2), "index_target");

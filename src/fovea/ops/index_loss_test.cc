@@ -16,6 +16,7 @@ namespace {
 using kernels::testing::at_every_level;
 using testing::normal;
 using testing::Tensors;
+using testing::within_autocast;
 
 struct Problem {
   at::Tensor q, k, weights, indices, target;
@@ -109,6 +110,14 @@ TEST(IndexTargetOperator, IsTheMeanOfTheHeads) {
       EXPECT_EQ(out.scalar_type(), type);
       EXPECT_TRUE(at::allclose(out.to(at::kDouble), want, 1e-5, 1e-7));
     });
+  }
+}
+
+TEST(IndexTargetOperator, WithinAutocastIsTheOneOutside) {
+  const at::Tensor q = normal({2, 6, 41, 21}, 1), k = normal({2, 2, 90, 21}, 2), indices = random_choice(2, 41, 90, 30);
+  for (const auto type : {at::kHalf, at::kFloat, at::kDouble}) {
+    const auto run = [&] { return index_target(q.to(type), k.to(type), indices, 0.25); };
+    EXPECT_TRUE(at::equal(within_autocast(run), run())) << type;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "fovea/ops/no_autocast.h"
+
 namespace fovea::ops::composite {
 namespace {
 
@@ -38,6 +40,7 @@ at::Tensor best_columns(const at::Tensor& scores, int64_t k_best) {
 }  // namespace
 
 at::Tensor index_topk(const IndexInputs& x, std::span<const kernels::Sequence> sequences, int64_t k_best, bool causal) {
+  const NoAutocast guard;
   at::Tensor out = at::full({x.q.size(0), k_best}, -1, x.q.options().dtype(at::kInt));
   for (const kernels::Sequence& s : sequences) {
     if (s.k_length == 0) continue;

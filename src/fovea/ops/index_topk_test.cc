@@ -16,6 +16,7 @@ namespace fovea::ops::index_topk_test {
 namespace {
 
 using testing::normal;
+using testing::within_autocast;
 using testing::words;
 
 at::Tensor offsets(std::initializer_list<int64_t> values) { return at::tensor(values, at::kLong); }
@@ -63,6 +64,14 @@ TEST(IndexTopkOperator, IsItsDefinitionInEveryType) {
         EXPECT_TRUE(at::equal(index_topk(by_head, k, weights, k_best, {.causal = causal}), want));
       }
     }
+  }
+}
+
+TEST(IndexTopkOperator, WithinAutocastIsTheOneOutside) {
+  const at::Tensor q = normal({2, 50, 3, 21}, 1), k = normal({2, 90, 21}, 2), weights = normal({2, 50, 3}, 3);
+  for (const auto type : {at::kHalf, at::kFloat, at::kDouble}) {
+    const auto run = [&] { return index_topk(q.to(type), k.to(type), weights.to(type), 9, {.causal = false}); };
+    EXPECT_TRUE(at::equal(within_autocast(run), run())) << type;
   }
 }
 

@@ -16,6 +16,7 @@
 #include "fovea/kernels/layer/product.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor_for.h"
+#include "fovea/ops/no_autocast.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing_batch.h"
 #include "fovea/ops/routing_weights.h"
@@ -127,6 +128,7 @@ kernels::MemberLists with_scores(const at::Tensor& vectors, const at::Tensor& ce
 }  // namespace
 
 at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids) {
+  const NoAutocast guard;
   const bool is_double = vectors.scalar_type() == at::kDouble;
   const at::Tensor x = vectors.detach().to(is_double ? at::kDouble : at::kFloat).contiguous();
   const at::Tensor means = centroids.detach().to(x.options()).contiguous();

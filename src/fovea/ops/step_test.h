@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -77,6 +78,18 @@ inline void expect_same_on_all_threads(const Function& f, const Tensors& inputs)
   const Tensors together = evaluate(f, inputs, at::kFloat, at::kFloat);
   at::set_num_threads(threads);
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(at::equal(alone[i], together[i])) << i;
+}
+
+// What f returns in a region of autocast to bfloat16 on the CPU.
+inline at::Tensor within_autocast(const std::function<at::Tensor()>& f) {
+  struct Region {
+    Region() { at::autocast::set_autocast_enabled(at::kCPU, true); }
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+    ~Region() { at::autocast::set_autocast_enabled(at::kCPU, false); }
+  };
+  const Region region;
+  return f();
 }
 
 }  // namespace fovea::ops::testing

@@ -8,6 +8,7 @@ import unittest
 
 from foreign_models import F, HERE, PIECES, SOURCE, SPM, best, changed, from_marian, pieces_of, spm_pieces, translated, with_option
 from fovea_program import TINY, Refusals, checked
+from served_program import Served
 
 
 class Marian(Refusals):
@@ -119,19 +120,43 @@ class Marian(Refusals):
         self.assertEqual(*texts)
         self.assertNotEqual(texts[0], translated(from_marian("post", F / "plain")))
 
+    def marked_model(self):
+        """A model whose vocabulary has a mark of a language in the place of a piece that the test does not use."""
+        if not (F / "marks").exists():
+            pieces = spm_pieces()
+            unused = next(piece for piece in reversed(pieces) if piece not in sum(pieces_of(["das alt Haus"]), []))
+            (F / "marks.json").write_text(json.dumps({">>fra<<" if piece == unused else piece: i for i, piece in enumerate(pieces)}))
+            checked("convert", "--from", "marian", HERE / "marian-post.npz", "--vocabs", SPM, SPM, "--vocab-ids", F / "marks.json",
+                    "--output", F / "marks")
+        return F / "marks"
+
     def test_a_mark_of_the_language_stands_before_the_pieces_of_a_line(self):
         """OPUS-MT puts >>fra<< before the pieces of a source, and so does MarianTokenizer of transformers, which gave these."""
-        pieces = spm_pieces()
-        unused = next(piece for piece in reversed(pieces) if piece not in sum(pieces_of(["das alt Haus"]), []))
-        (F / "marks.json").write_text(json.dumps({">>fra<<" if piece == unused else piece: i for i, piece in enumerate(pieces)}))
-        checked("convert", "--from", "marian", HERE / "marian-post.npz", "--vocabs", SPM, SPM, "--vocab-ids", F / "marks.json",
-                "--output", F / "marks")
         for line in (">>fra<< das alt Haus", ">>fra<<das alt Haus"):
-            text = checked("embed", "--model", F / "marks", "--pieces", stdin=line + "\n").stdout
+            text = checked("embed", "--model", self.marked_model(), "--pieces", stdin=line + "\n").stdout
             self.assertEqual(text.split(), [">>fra<<", *pieces_of(["das alt Haus"])[0], "</s>"])
         links = checked("translate", "--model", F / "marks", "--alignment", "--cpu-threads", 1, "--quiet",
                         stdin=">>fra<< das alt Haus\n").stdout.split(" ||| ")[1]
         self.assertLessEqual({int(link.split("-")[0]) for link in links.split()}, {0, 1, 2, 3})
+
+    def test_a_server_puts_the_mark_before_each_sentence_of_a_text(self):
+        with Served("--model", self.marked_model(), "--quiet") as server:
+            def ask(text, **options):
+                status, answer, _ = server.post("/translate", {"text": text, "alignment": True, **options})
+                self.assertEqual(status, 200, answer)
+                return answer["translations"][0]
+
+            alone = [ask(f">>fra<< {line}") for line in ("das alt Haus.", "Haus alt.")]
+            both = ask(">>fra<< das alt Haus.\n\nHaus alt.", split=True)
+            self.assertEqual([sentence["text"] for sentence in both["sentences"]], [sentence["text"] for sentence in alone])
+            self.assertNotEqual(alone[1]["text"], ask("Haus alt.")["text"])
+            self.assertEqual(both["text"], f"{alone[0]['text']}\n\n{alone[1]['text']}")
+            # The second sentence was sent without the mark, so its first word has the number 0.
+            shifted = [tuple(map(int, link.split("-"))) for link in alone[1]["alignment"].split()]
+            self.assertEqual(both["sentences"][0]["alignment"], alone[0]["alignment"])
+            self.assertEqual(both["sentences"][1]["alignment"], " ".join(f"{s - 1}-{t}" for s, t in shifted if s > 0))
+            tags = ask(">>fra<< <b>das</b> alt Haus.<p><b>Haus</b> alt.</p>", split=True, format="html")["text"]
+            self.assertEqual(tags.count("<b>"), 2, tags)
 
     def test_a_vocabulary_of_words_is_not_split_alike(self):
         text, vocab = F / "words.txt", F / "words.spm"

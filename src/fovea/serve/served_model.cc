@@ -11,6 +11,7 @@
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/serve/fields.h"
 #include "fovea/tasks/translation/cross_attention.h"
+#include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/words.h"
 
 namespace fovea::serve {
@@ -93,6 +94,15 @@ ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_
 
 translation::Sentence ServedModel::tokens(std::string_view sentence) const {
   return is_empty_line(sentence) ? translation::Sentence() : translation_->model().source.encode(sentence);
+}
+
+std::string_view ServedModel::language_mark(std::string_view text) const {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  const size_t end = text.find("<<");
+  if (end == std::string_view::npos) return {};
+  const std::string_view mark = text.substr(0, end + 2);
+  const bool is_known = text::is_language_mark(mark) && translation_->model().source.find(mark);
+  return is_known ? mark : std::string_view();
 }
 
 int64_t ServedModel::longest_sentence() const { return translation_->limit().tokens; }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 
@@ -17,6 +18,7 @@ class Planner {
 
   void add(const std::string& text) {
     PlannedText& planned = job_.texts.emplace_back();
+    mark_ = {};
     if (task_.markup) {
       plan_markup(text, planned);
     } else if (task_.splitting) {
@@ -40,10 +42,18 @@ class Planner {
       if (!part.text.empty()) add_sentence(part.text, planned, !part.marks.empty());
     planned.form = std::move(parts);
   }
+  // A mark of the wanted language holds for the sentences behind it, up to another one.
+  std::string marked(const std::string& sentence) {
+    const std::string_view own = job_.model->language_mark(sentence);
+    if (!own.empty()) mark_ = own;
+    if (!own.empty() || mark_.empty() || is_empty_line(sentence)) return sentence;
+    job_.marked.push_back(job_.requests.size());
+    return cat(mark_, " ", sentence);
+  }
   void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
     translation::EngineRequest request = task_.search;
-    request.text = sentence;
-    request.tokens = job_.model->tokens(sentence);
+    request.text = marked(sentence);
+    request.tokens = job_.model->tokens(request.text);
     const int64_t tokens = std::ssize(*request.tokens), most = job_.model->longest_sentence();
     if (tokens > most)
       throw HttpError(400, cat("a sentence has ", tokens, " tokens; expected at most ", most,
@@ -57,6 +67,7 @@ class Planner {
   Context& context_;
   const TextTask& task_;
   TextJob& job_;
+  std::string mark_;  // of the language that the text wants
 };
 
 void warn_of_missing_terms(const TextJob& job) {
@@ -68,6 +79,15 @@ void warn_of_missing_terms(const TextJob& job) {
 }
 
 }  // namespace
+
+void TextJob::forget_marks() {
+  for (const size_t part : marked) {
+    for (translation::EngineTranslation& hypothesis : results[part].best) {
+      std::erase_if(hypothesis.links, [](const analysis::Link& link) { return link.source == 0; });
+      for (analysis::Link& link : hypothesis.links) --link.source;
+    }
+  }
+}
 
 std::string TextJob::translation(size_t text, size_t rank) const {
   const PlannedText& planned = texts[text];
@@ -138,6 +158,7 @@ void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange
   };
   job->done = [answer = std::move(answer)](TranslationJob& done) {
     auto& finished = static_cast<TextJob&>(done);
+    finished.forget_marks();
     warn_of_missing_terms(finished);
     const Response response = answer(finished);
     if (response.status != 0) finished.exchange->answer(response);

@@ -32,7 +32,10 @@ struct PlannedText {
 struct TextJob : TranslationJob {
   using TranslationJob::TranslationJob;
   std::vector<PlannedText> texts;
+  std::vector<size_t> marked;  // numbers of the parts before whose sentences a mark of the language was put
 
+  // Makes the links of these parts those of the sentences without the mark, which is a word of its own.
+  void forget_marks();
   // The text's translation out of each sentence's translation `rank`, from 0; its last one if it has fewer.
   std::string translation(size_t text, size_t rank = 0) const;
   // Sums over all texts: of what was read, and of the best translations.

@@ -42,6 +42,8 @@ void validate(const FilterOptions& options) {
                   "--test measures the score; leave out --keep, --threshold and --show");
   problems.add_if(options.test == "none" && options.test_pairs != FilterOptions().test_pairs,
                   "--test-pairs needs --test");
+  problems.add_if(options.test == "none" && options.show == 0 && options.seed != FilterOptions().seed,
+                  "--seed needs --show or --test: without them, nothing is drawn");
   for (const std::string& path : options.train_sets) {
     std::error_code ignored;
     const bool is_stream =

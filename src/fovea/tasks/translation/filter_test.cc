@@ -286,6 +286,8 @@ TEST(FilterOptions, ThatContradictAreRefused) {
               HasSubstr("--keep and --threshold: got both"));
   EXPECT_THAT(said([](FilterOptions& o) { o.test = "halved", o.show = 3; }), HasSubstr("--test measures the score"));
   EXPECT_EQ(said([](FilterOptions& o) { o.test_pairs = 3; }), "--test-pairs needs --test");
+  EXPECT_EQ(said([](FilterOptions& o) { o.seed = 3; }),
+            "--seed needs --show or --test: without them, nothing is drawn");
   EXPECT_THAT(said([](FilterOptions& o) { o.show = 3, o.train_sets[1] = "-"; }), HasSubstr("can be read only once"));
   EXPECT_EQ(said([](FilterOptions& o) { o.train_sets[1] = "-"; }), "nothing was thrown");
   EXPECT_THAT(said([](FilterOptions& o) {

@@ -80,7 +80,7 @@ inline void expect_same_on_all_threads(const Function& f, const Tensors& inputs)
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(at::equal(alone[i], together[i])) << i;
 }
 
-// What f returns in a region of autocast to bfloat16 on the CPU.
+// Returns the value of f in a region of autocast to bfloat16 on the CPU.
 inline at::Tensor within_autocast(const std::function<at::Tensor()>& f) {
   struct Region {
     Region() { at::autocast::set_autocast_enabled(at::kCPU, true); }

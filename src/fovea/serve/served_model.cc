@@ -97,11 +97,8 @@ translation::Sentence ServedModel::tokens(std::string_view sentence) const {
 }
 
 std::string_view ServedModel::language_mark(std::string_view text) const {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  const size_t end = text.find("<<");
-  if (end == std::string_view::npos) return {};
-  const std::string_view mark = text.substr(0, end + 2);
-  const bool is_known = text::is_language_mark(mark) && translation_->model().source.find(mark);
+  const std::string_view mark = text::leading_language_mark(text);
+  const bool is_known = !mark.empty() && translation_->model().source.find(mark);
   return is_known ? mark : std::string_view();
 }
 

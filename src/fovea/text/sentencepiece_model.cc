@@ -95,6 +95,14 @@ bool is_language_mark(std::string_view text) {
   return text.size() > 4 && text.starts_with(">>") && text.ends_with("<<");
 }
 
+std::string_view leading_language_mark(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const size_t end = text.find("<<");
+  if (end == std::string_view::npos) return {};
+  const std::string_view mark = text.substr(0, end + 2);
+  return is_language_mark(mark) ? mark : std::string_view();
+}
+
 ModelSpec read_model_spec(std::string_view model) {
   ModelSpec spec;
   Encoding encoding;

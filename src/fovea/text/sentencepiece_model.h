@@ -37,6 +37,8 @@ struct ModelSpec {
 };
 // Whether a piece is a mark of the wanted language, such as ">>fra<<", which OPUS-MT puts before the pieces of a line.
 bool is_language_mark(std::string_view text);
+// The mark at the beginning of a text, behind blanks; empty if there is none. A vocabulary need not have it.
+std::string_view leading_language_mark(std::string_view text);
 
 // A damaged model gives what was read of it so far.
 ModelSpec read_model_spec(std::string_view model);

@@ -93,10 +93,11 @@ struct Vocab::Model {
   // The mark at the beginning of a line, before which its training put no blank: the line's text begins behind it.
   std::optional<PieceSpan> mark_before(std::string_view line) const {
     if (marks.empty()) return std::nullopt;
-    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
-    const size_t end = std::min(line.find("<<", begin), line.size()) + 2;
-    const auto found = end > line.size() ? marks.end() : marks.find(line.substr(begin, end - begin));
-    return found == marks.end() ? std::nullopt : std::optional(PieceSpan{found->second, begin, end});
+    const std::string_view mark = leading_language_mark(line);
+    const auto found = marks.find(mark);
+    if (found == marks.end()) return std::nullopt;
+    const auto begin = static_cast<size_t>(mark.data() - line.data());
+    return PieceSpan{found->second, begin, begin + mark.size()};
   }
   bool has_units() const { return spec.type == VocabType::kWord || spec.type == VocabType::kChar; }
   void read_pieces() {

@@ -198,7 +198,9 @@ TEST(Score, LinesAreThoseOfTheFiles) {
     if (line == 2) {
       EXPECT_LT(together[2], alone - 0.1) << "coco is the last line of its document too";
     } else {
-      EXPECT_EQ(together[static_cast<size_t>(line)], alone) << name;
+      // A window that is one unit longer may round each of at most 5 values of about 7 nats in another way, by units of
+      // 2^-21 in float32; the file has six digits.
+      EXPECT_NEAR(together[static_cast<size_t>(line)], alone, 2e-5) << name;
     }
   }
 }

@@ -126,6 +126,8 @@ class Use(unittest.TestCase):
         self.assertEqual(lines[:2], ["span in tokens", "layer     mean   head 1   head 2"])
         shown = [float(word) for word in lines[2].split()]
         self.assertEqual(len(lines), 3)
+        refused = run("analyze", "--model", model, "--precision", "bfloat16").stderr
+        self.assertEqual(refused, "Error: --source is missing; expected a sentence, or text files in --train-sets\n")
         records = json.loads(checked("analyze", "--model", model, "--json").stdout)["records"]
         self.assertEqual([(r["kind"], r["layer"], r["head"]) for r in records], [("decoder", 1, head) for head in (0, 1, 2)])
         spans = [r["span"] for r in records]

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "fovea/app/analyze_spans.h"
+#include "fovea/app/option_help.h"
 #include "fovea/app/task_commands.h"
 #include "fovea/app/torch.h"
 #include "fovea/base/error.h"
@@ -60,17 +59,21 @@ bool has_spans(const std::string& model) {
   }
 }
 
-// Without a text, a sweep, costs or help to show, a model with adaptive spans shows these.
-bool asks_for_spans(const std::vector<std::string>& arguments) {
-  static constexpr std::array kOthers = {"--source", "--target", "--train-sets", "--sweep", "--cost",
-                                         "--config", "-c",       "--help",       "-h",      "--help-all"};
-  const bool asks_for_other = std::ranges::any_of(arguments, [](const std::string& argument) {
-    return std::ranges::any_of(kOthers, [&](const std::string_view option) {
-      return argument == option || argument.starts_with(cat(option, "="));
-    });
+// Whether an argument is a value, or an option of SpanOptions.
+bool is_of_spans(const std::string& argument) {
+  if (!argument.starts_with("-") || argument == "-") return true;
+  const std::string flag = argument.starts_with("--") ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+  SpanOptions config;
+  return std::ranges::any_of(field_views(config), [&](const FieldView& field) {
+    const std::vector<std::string> flags = flags_of(field);
+    return std::ranges::find(flags, flag) != flags.end();
   });
+}
+
+// A model with adaptive spans shows these if no other option is given.
+bool asks_for_spans(const std::vector<std::string>& arguments) {
   const std::optional<std::string> model = peek(arguments, "model", 'm');
-  return !asks_for_other && model && has_spans(*model);
+  return model && std::ranges::all_of(arguments, is_of_spans) && has_spans(*model);
 }
 
 void show_spans(const std::vector<std::string>& arguments) {

@@ -66,6 +66,8 @@ TEST(Positions, RotaryNeedsPairsInEachHead) {
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--transformer-positions rotary turns pairs of numbers, and each head has 3 (--dim-emb / "
             "--transformer-heads); choose an even number");
+  config.transformer_heads = 7;
+  EXPECT_EQ(message_of([&] { validate(config); }), "--dim-emb 24 is not a multiple of --transformer-heads 7");
   config.transformer_heads = 4;
   EXPECT_NO_THROW(validate(config));
 }

@@ -16,7 +16,9 @@ void add_position_problems(const StackConfig& config, Media media, Problems& pro
           "cosine, so choose an even width or learned positions"));
   problems.add_if(media == Media::kText && find_scheme<ImagePositions>(schemes).has_value(),
                   "--transformer-positions image needs images (--task image); choose another scheme");
-  const int64_t head = config.transformer_heads > 0 ? config.dim_emb / config.transformer_heads : 0;
+  // A width that the heads cannot divide is a problem of its own.
+  const bool is_divided = config.transformer_heads > 0 && config.dim_emb % config.transformer_heads == 0;
+  const int64_t head = is_divided ? config.dim_emb / config.transformer_heads : 0;
   problems.add_if(find_scheme<Rotary>(schemes).has_value() && head % 2 != 0,
                   cat("--transformer-positions rotary turns pairs of numbers, and each head has ", head,
                       " (--dim-emb / --transformer-heads); choose an even number"));

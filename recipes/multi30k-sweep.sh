@@ -3,30 +3,33 @@
 # table 1), top-k that selects in training only ("Explicit Sparse Transformer", table 5), and mechanisms that choose the
 # number of keys by themselves ("Sparse Attention with Linear Units", table 1). With the paired test of each against full
 # attention.
-#   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [--mechanisms 'NAME ...' [--k 'K ...']] [FOLDER] \
-#       [options of fovea train, e.g. --cpu-threads 2]
+#   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [--mechanisms 'NAME ...' [--k 'K ...'] [--seeds 'N ...']] \
+#       [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
 # DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
 #
 # The 25 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
 # continues. --finished trains nothing and prints the tables of the runs that are finished. --updates is 3000 by default.
-# --mechanisms 'full topk' --k 2 trains these alone, seed 1; without --k, k = 8 and 2. Other options of fovea train need
-# another FOLDER.
+# --mechanisms 'full topk' --k 2 --seeds '1 2' trains these alone; without --k, k = 8 and 2, without --seeds, seed 1. Other
+# options of fovea train need another FOLDER.
 set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 data=${FOVEA_DATA:?name the folder of the corpora with FOVEA_DATA}/multi30k
-only=() updates=3000 mechanisms= k=
+only=() updates=3000 mechanisms= k= seeds=
 while [ $# -gt 0 ]; do
   case $1 in
   --finished) only=(--finished) && shift && continue ;;
   --updates) updates=${2:?got no value for --updates} ;;
   --mechanisms) mechanisms=${2:?got no value for --mechanisms} ;;
   --k) k=${2:?got no value for --k} ;;
+  --seeds) seeds=${2:?got no value for --seeds} ;;
   *) break ;;
   esac
   shift 2
 done
-[ -n "$mechanisms" ] || [ -z "$k" ] || { echo "Error: --k: got no --mechanisms; expected both" >&2 && exit 1; }
+for name in k seeds; do
+  [ -n "$mechanisms" ] || [ -z "${!name}" ] || { echo "Error: --$name: got no --mechanisms; expected both" >&2 && exit 1; }
+done
 folder=build/multi30k-sweep
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then folder=$1 && shift; fi
 options=("$@")
@@ -47,7 +50,8 @@ sweep() {
 if [ -n "$mechanisms" ]; then
   read -ra mechanisms <<<"$mechanisms"
   read -ra k <<<"${k:-8 2}"
-  sweep --mechanisms "${mechanisms[@]}" --k "${k[@]}" "${only[@]}"
+  read -ra seeds <<<"${seeds:-1}"
+  sweep --mechanisms "${mechanisms[@]}" --k "${k[@]}" --seeds "${seeds[@]}" "${only[@]}"
   exit
 fi
 if [ ${#only[@]} -eq 0 ]; then

@@ -215,6 +215,14 @@ class Multi30k(unittest.TestCase):
                               timeout=600, env=os.environ | {"FOVEA_DATA": str(data.parent)})
         self.assertEqual((some.returncode, some.stderr), (0, ""))
         self.assertRegex(some.stdout, r"^BLEU on \S+ after 1 updates .*\n\nk = +8 +2\nfull +\d+\.\d\d\nwindow +20\.00 +20\.00\n\n")
+        seeds = subprocess.run([*command[:3], "--finished", "--mechanisms", "full window", "--k", "2", "--seeds", "2 3", *command[3:]],
+                               capture_output=True, text=True, timeout=600, env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual((seeds.returncode, seeds.stderr), (0, ""))
+        self.assertRegex(seeds.stdout, r"2 seeds.*\n\nk = +2\nfull +20\.00 \(0\.00\)\nwindow +20\.00 \(0\.00\)\n\n")
+        alone = subprocess.run([*command[:3], "--seeds", "2 3"], capture_output=True, text=True, timeout=600,
+                               env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual((alone.returncode, alone.stdout), (1, ""))
+        self.assertIn("Error: --seeds: got no --mechanisms; expected both", alone.stderr)
         without = subprocess.run([command[0], "--mechanisms"], capture_output=True, text=True, timeout=600,
                                  env=os.environ | {"FOVEA_DATA": str(data.parent)})
         self.assertEqual((without.returncode, without.stdout), (1, ""))

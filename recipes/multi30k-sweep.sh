@@ -3,8 +3,8 @@
 # table 1), top-k that selects in training only ("Explicit Sparse Transformer", table 5), and mechanisms that choose the
 # number of keys by themselves ("Sparse Attention with Linear Units", table 1). With the paired test of each against full
 # attention.
-#   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [--mechanisms 'NAME ...' [--k 'K ...'] [--seeds 'N ...']] \
-#       [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
+#   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] \
+#       [--mechanisms 'NAME ...' [--k 'K ...'] [--seeds 'N ...']] [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
 # DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
 #
 # The 25 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command

@@ -76,7 +76,7 @@ def flex(keeps, causal, n, tile, device="cpu"):
 
 def flex_pairs(name, causal):
     """The pairs of window(256), block(256) and dilated(256,2), as docs/attention.md defines them."""
-    low, high = (-255, 0) if causal else (-127, 128)
+    low, high = (-255, 0) if causal else (-128, 127)
     return {
         "window(256)": lambda q, k: (k - q >= low) & (k - q <= high),
         "block(256)": lambda q, k: q // 256 == k // 256,

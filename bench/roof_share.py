@@ -10,7 +10,7 @@ SAMPLE = 24  # rows whose weights above zero are counted
 def offsets_of(name, causal):
     """Differences of key and query that window(k) or dilated(k,r) allows, as docs/attention.md defines them."""
     k, step = [*map(int, name.partition("(")[2].rstrip(")").split(",")), 1][:2]
-    low, high = (1 - k, 0) if causal else (-((k - 1) // 2), k // 2)
+    low, high = (1 - k, 0) if causal else (-(k // 2), (k - 1) // 2)
     return range(low * step, high * step + 1, step)
 
 

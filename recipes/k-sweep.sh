@@ -76,7 +76,7 @@ spec() {
   case $1 in
   entmax) echo 'entmax(1.5)' ;;
   full | sparsemax | rela-i | rela-g) echo "$1" ;;
-  dilated) echo "dilated($2,2)" ;; # the paper does not give the rate
+  dilated) echo "dilated($2,2)" ;; # the rate that figure 3 draws; the tables do not give theirs
   *) echo "${1%-train}($2)" ;;
   esac
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The mean span of language models with adaptive span when validation first reaches a number of bits per byte. This is table 4
-of "Extremely Sparse Transformer".
+"""The mean span, with the keys of the ramp, of language models with adaptive span when validation first reaches a number of bits
+per byte. This is table 4 of "Extremely Sparse Transformer", whose spans count the ramp too.
 
     recipes/span_at.py RUN... [--bits 1.4 1.3 1.2 1.1]
 
@@ -27,8 +27,8 @@ def span_at(run, bits):
     """The mean span in tokens, or None if no validation has so few bits."""
     span, updates = None, 0
     for record in sorted(records(run), key=lambda record: (record["updates"], record["event"] == "valid")):
-        if "span-mean" in record.get("notes", {}):
-            span, updates = record["notes"]["span-mean"], record["updates"]
+        if "span-with-ramp" in record.get("notes", {}):
+            span, updates = record["notes"]["span-with-ramp"], record["updates"]
         if record["event"] == "valid" and record["metric"] == "bits-per-byte" and record["value"] <= bits:
             if span is None:
                 sys.exit(f"Error: {run}: no span before update {record['updates']}; expected a model with span(limit,ramp) and a "

@@ -118,12 +118,13 @@ class Use(unittest.TestCase):
     def test_spans(self):
         heads = ("--attention", "1*span(40,4);1*span(20,4)+topk(3)", "--transformer-positions", "none", "--span-start", 0.5)
         log = checked(*training(F / "span-log", "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, *heads)).stderr
-        mean, largest = (float(re.findall(rf"span-{note} ([0-9.]+)", log)[0]) for note in ("mean", "largest"))
+        mean, ramp, largest = (float(re.findall(rf"span-{note} ([0-9.]+)", log)[0]) for note in ("mean", "with-ramp", "largest"))
         self.assertLess(abs(mean - 15), 1)  # 20 and 10, moved by one update
+        self.assertAlmostEqual(ramp, mean + 4, places=2)
         self.assertLess(abs(largest - 20), 1)
         model = made("span", *heads)
         lines = checked("analyze", "--model", model).stdout.splitlines()
-        self.assertEqual(lines[:2], ["span in tokens", "layer     mean   head 1   head 2"])
+        self.assertEqual(lines[:2], ["span in tokens", "layer       mean  with ramp     head 1     head 2"])
         shown = [float(word) for word in lines[2].split()]
         self.assertEqual(len(lines), 3)
         refused = run("analyze", "--model", model, "--precision", "bfloat16").stderr
@@ -132,7 +133,8 @@ class Use(unittest.TestCase):
         self.assertEqual([(r["kind"], r["layer"], r["head"]) for r in records], [("decoder", 1, head) for head in (0, 1, 2)])
         spans = [r["span"] for r in records]
         self.assertAlmostEqual(spans[0], (spans[1] + spans[2]) / 2, places=4)
-        for number, span in zip(shown[1:], spans):
+        self.assertAlmostEqual(records[1]["span_with_ramp"], spans[1] + 4, places=6)
+        for number, span in zip(shown[1:], [spans[0], records[0]["span_with_ramp"], *spans[1:]]):
             self.assertLess(abs(number - span), 0.06)
         self.assertIn("|memory:40|", checked("score", "--model", model, "--train-sets", TEST, "--quiet").stdout)
         self.assertIn("memory-length: 40", (model / "last" / "config.yml").read_text())

@@ -147,7 +147,7 @@ class Spans(unittest.TestCase):
         """A training that resumed from update 4 repeats update 6 with other values."""
         folder = PLACE.folder / "spans"
         folder.mkdir()
-        train = lambda updates, span: {"event": "train", "updates": updates, "notes": {"span-mean": span}}
+        train = lambda updates, span: {"event": "train", "updates": updates, "notes": {"span-with-ramp": span}}
         valid = lambda updates, value: {"event": "valid", "updates": updates, "metric": "bits-per-byte", "value": value}
         start = lambda updates: {"event": "start", "updates": updates}
         lines = [start(0), train(2, 100.25), valid(2, 1.41), train(4, 120), valid(4, 1.4), train(6, 200), valid(6, 1.1), start(4),
@@ -273,7 +273,7 @@ class Pictures(unittest.TestCase):
         folder.mkdir()
         lines = []
         for updates, span, bits in ((1, 100, 1.4), (2, 300, 1.3)):
-            lines += [{"event": "train", "updates": updates, "notes": {"span-mean": span}},
+            lines += [{"event": "train", "updates": updates, "notes": {"span-with-ramp": span}},
                       {"event": "valid", "updates": updates, "metric": "bits-per-byte", "value": bits}]
         (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         root = self.drawn("spans", folder)

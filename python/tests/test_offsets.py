@@ -252,18 +252,17 @@ def test_says_what_does_not_fit():
 
 
 def masked_by_span(q, k, v, rows, z, limit, ramp, count):
-    """Adaptive span from its definition: softmax over the `limit` keys before each query, of which topk keeps `count`, then
-    the mask, then division by the sum."""
+    """Adaptive span from its definition: softmax over the `limit` keys before each query, of those times the
+    mask, of which topk keeps the `count` greatest, divided by their sum."""
     n = q.size(-2)
     distance = torch.arange(n)[:, None] - torch.arange(n)
     seen = (distance >= 1) & (distance <= limit)
     scores = (q @ k.transpose(-1, -2) + (q @ rows.T).gather(-1, (limit - distance).clamp(0, limit - 1).expand(H, n, n))) / D ** 0.5
     scores = scores.masked_fill(~seen, -torch.inf)
-    if count:
-        least = scores.topk(min(count, n), -1).values[..., -1:]
-        scores = scores.masked_fill(scores < least, -torch.inf)
     mask = ((z[:, None, None] * limit - (distance - 1)) / ramp + 1).clamp(0, 1)
-    weights = torch.where(seen, scores, 0).exp() * torch.isfinite(scores) * mask
+    weights = torch.where(seen, scores, 0).exp() * seen * mask
+    if count:
+        weights = weights * (weights >= weights.topk(min(count, n), -1).values[..., -1:])
     total = weights.sum(-1, keepdim=True)
     return weights / torch.where(total == 0, 1, total) @ v
 

@@ -14,10 +14,10 @@ def composed(z, gain, gate, bias, centred, eps):
     wide = z.to(kind)
     middle = wide - wide.mean(-1, keepdim=True) if centred else wide
     y = middle * (middle.square().mean(-1, keepdim=True) + eps).rsqrt() * gain.to(kind)
-    if gate is not None:
-        y = y * (wide * gate.to(kind)).sigmoid()  # the gate sees z as it was before the norm
     if bias is not None:
         y = y + bias.to(kind)
+    if gate is not None:
+        y = y * (wide * gate.to(kind)).sigmoid()  # the gate sees z as it was before the norm
     return y.to(z.dtype)
 
 

@@ -165,16 +165,10 @@ class _Rows:
         index = self.offsets(piece, call.by_head_first, call.by_head.size(1))
         return call.by_head.to(dtype)[:, index][None]
 
-    @property
-    def ramp_is_last(self):
-        """by_head is the ramp of an adaptive span: it acts on what the other scores have selected."""
-        parts = self.call.parts
-        return bool(parts.k and parts.span and self.call.by_head is not None)
-
     def added(self, piece, dtype):
-        """The sum of the terms that are added to the scores before a selection; None if nothing is."""
+        """The sum of the terms that are added to the scores; None if nothing is."""
         call, total = self.call, None
-        if call.by_head is not None and not self.ramp_is_last:
+        if call.by_head is not None:
             total = self.head_scores(piece, dtype)
         if call.by_query is not None:
             index = self.offsets(piece, call.by_query_first, call.by_query.size(-1))
@@ -258,8 +252,6 @@ class _Computed:
                 self.scores = self.scores + added
             with torch.no_grad():
                 self.dropped = _unselected(rows, piece, self.scores, None, outside) if call.parts.k else outside
-        if rows.ramp_is_last:
-            self.scores = self.scores + rows.head_scores(piece, rows.dtype)
         if call.by_head is not None and call.parts.span:
             # All that a row selects may be left out: the row is then zeros, not NaN.
             self.dropped = _without(self.dropped, rows.head_scores(piece, call.by_head.dtype))

@@ -17,8 +17,12 @@
 namespace fovea::app {
 namespace {
 
-// The spans of the heads of a decoder's layer, in tokens; nothing for a head without one.
-using LayerLengths = std::vector<std::optional<double>>;
+// A head's span in tokens, without the ramp and with it, as published figures count it.
+struct Length {
+  double span = 0, with_ramp = 0;
+};
+// Those of the heads of a decoder's layer; nothing for a head without a span.
+using LayerLengths = std::vector<std::optional<Length>>;
 
 std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const ModelConfig& config,
                                           const std::string& prefix) {
@@ -34,8 +38,9 @@ std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, c
         nn::tensor_of(trained.checkpoint().model, name, {count}, trained.folder()).to(at::kDouble);
     int64_t own = 0;
     for (size_t head = 0; head < spans.size(); ++head) {
-      if (spans[head])
-        layers.back()[head] = shares.const_data_ptr<double>()[own++] * static_cast<double>(spans[head]->limit);
+      if (!spans[head]) continue;
+      const double z = shares.const_data_ptr<double>()[own++];
+      layers.back()[head] = Length{span_of(*spans[head], z), span_with_ramp(*spans[head], z)};
     }
   }
   return layers;
@@ -52,19 +57,25 @@ std::vector<LayerLengths> lengths_of(const std::string& model) {
 }
 
 // The mean of a layer's heads that have a span, or nothing.
-std::optional<double> mean_of(const LayerLengths& lengths) {
-  double sum = 0, count = 0;
+std::optional<Length> mean_of(const LayerLengths& lengths) {
+  Length sum;
+  double count = 0;
   for (const auto& length : lengths) {
-    sum += length.value_or(0);
-    count += length ? 1 : 0;
+    if (!length) continue;
+    sum.span += length->span, sum.with_ramp += length->with_ramp;
+    ++count;
   }
-  return count > 0 ? std::optional(sum / count) : std::nullopt;
+  return count > 0 ? std::optional(Length{sum.span / count, sum.with_ramp / count}) : std::nullopt;
 }
 
 std::string json_of(const std::vector<LayerLengths>& layers) {
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
-  const auto add = [&](size_t layer, size_t head, double span) {
-    records.push_back({{"kind", "decoder"}, {"layer", layer + 1}, {"head", head}, {"span", span}});
+  const auto add = [&](size_t layer, size_t head, const Length& length) {
+    records.push_back({{"kind", "decoder"},
+                       {"layer", layer + 1},
+                       {"head", head},
+                       {"span", length.span},
+                       {"span_with_ramp", length.with_ramp}});
   };
   for (size_t layer = 0; layer < layers.size(); ++layer) {
     const auto mean = mean_of(layers[layer]);
@@ -77,20 +88,21 @@ std::string json_of(const std::vector<LayerLengths>& layers) {
   return nlohmann::ordered_json({{"records", records}}).dump();
 }
 
-// A line per layer, with "-" for a head without a span.
+// A line per layer, with "-" for a head without a span: the means without and with the ramp, and each head's span.
 std::string table_of(const std::vector<LayerLengths>& layers) {
-  constexpr size_t kWidth = 9;
+  constexpr size_t kWidth = 11;
   const auto cell = [](const std::string& text) {
     return std::string(text.size() < kWidth ? kWidth - text.size() : 1, ' ') + text;
   };
-  std::string text = "span in tokens\nlayer" + cell("mean");
+  std::string text = "span in tokens\nlayer" + cell("mean") + cell("with ramp");
   for (size_t head = 0; head < layers.front().size(); ++head) text += cell(cat("head ", head + 1));
   for (size_t layer = 0; layer < layers.size(); ++layer) {
     const auto mean = mean_of(layers[layer]);
     if (!mean) continue;
     const std::string number = std::to_string(layer + 1);
-    text += "\n" + std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + cell(fixed(*mean, 1));
-    for (const auto& length : layers[layer]) text += cell(length ? fixed(*length, 1) : "-");
+    text += "\n" + std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + cell(fixed(mean->span, 1)) +
+            cell(fixed(mean->with_ramp, 1));
+    for (const auto& length : layers[layer]) text += cell(length ? fixed(length->span, 1) : "-");
   }
   return text + "\n";
 }

@@ -21,7 +21,7 @@ namespace fovea::nn {
 namespace {
 
 // Names in the log, and of the parameter.
-constexpr std::string_view kMeanNote = "span-mean", kLargestNote = "span-largest";
+constexpr std::string_view kMeanNote = "span-mean", kLargestNote = "span-largest", kWithRampNote = "span-with-ramp";
 constexpr const char *kModule = "span", *kParameter = "share";
 
 at::Tensor column(const std::vector<AdaptiveSpan>& spans, int64_t AdaptiveSpan::*member,
@@ -71,16 +71,14 @@ bool AdaptiveSpans::fits(const LayerSpec& mechanism) const {
 
 AdaptiveSpans::Tables AdaptiveSpans::tables(const LayerSpec& mechanism) const {
   if (longest_span(mechanism) == 0) return {print(mechanism), {}, 0};
-  const at::Tensor shares = share_.detach().to(at::kCPU, at::kDouble);
-  const auto* z = shares.const_data_ptr<double>();
+  const std::vector<double> z = shares();
   std::vector<int64_t> reaches, rows;  // of each head; rows: of the masks
   int64_t own = 0, longest = 0;
   for (const auto& span : spans_) {
     rows.push_back(std::min(own, std::ssize(own_) - 1));  // a head without a span takes no row: any will do
-    reaches.push_back(span ? reach_of(*span, z[own++]) : 0);
+    reaches.push_back(span ? reach_of(*span, z.at(static_cast<size_t>(own++))) : 0);
     longest = std::max(longest, reaches.back());
   }
-  if (scheme_.competes_in_layer()) std::ranges::fill(reaches, longest);  // those of heads without a span are not read
   Tables tables;
   tables.mechanism = print(cut_spans(mechanism, reaches));
   tables.by_head = log_masks(share_, own_, longest).index_select(0, index_tensor(std::move(rows)).to(share_.device()));
@@ -100,30 +98,29 @@ ops::OffsetTerms AdaptiveSpans::terms(const at::Tensor& q, const Tables& tables)
   return terms;
 }
 
-std::vector<double> AdaptiveSpans::lengths() const {
+std::vector<double> AdaptiveSpans::shares() const {
   const at::Tensor shares = share_.detach().to(at::kCPU, at::kDouble);
-  std::vector<double> lengths;
-  for (size_t i = 0; i < own_.size(); ++i)
-    lengths.push_back(shares.const_data_ptr<double>()[i] * static_cast<double>(own_[i].limit));
-  return lengths;
+  return {shares.const_data_ptr<double>(), shares.const_data_ptr<double>() + shares.numel()};
 }
 
 std::vector<std::optional<double>> AdaptiveSpans::lengths(const LayerSpec& mechanism) const {
-  const std::vector<double> own = lengths();
+  const std::vector<double> z = shares();
   const auto asked = spans_of_heads(mechanism);
   std::vector<std::optional<double>> lengths(asked.size());
   for (size_t head = 0, next = 0; head < spans_.size(); ++head) {
     if (!spans_[head]) continue;
-    const double length = own.at(next++);
+    const double length = span_of(*spans_[head], z.at(next++));
     if (asked[head]) lengths[head] = std::min(length, static_cast<double>(asked[head]->limit));
   }
   return lengths;
 }
 
 void AdaptiveSpans::report(bool training, PassExtras& extras) const {
-  for (const double length : lengths()) {
-    extras.add_note(kMeanNote, length);
-    extras.add_greatest(kLargestNote, length);
+  const std::vector<double> z = shares();
+  for (size_t i = 0; i < own_.size(); ++i) {
+    extras.add_note(kMeanNote, span_of(own_[i], z[i]));
+    extras.add_note(kWithRampNote, span_with_ramp(own_[i], z[i]));
+    extras.add_greatest(kLargestNote, span_of(own_[i], z[i]));
   }
   if (!training || scheme_.config.span_loss == 0) return;
   const at::Tensor limits = column(own_, &AdaptiveSpan::limit, share_.options()).squeeze(1).to(share_.scalar_type());

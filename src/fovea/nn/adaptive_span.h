@@ -23,7 +23,6 @@ struct SpanScheme {
   at::Tensor distances =
       {};  // [longest limit of the model, D]: row -t from the end is of distance t; undefined: no span
   bool has_cold_zeros() const { return config.span_cold_cache == "zeros"; }
-  bool competes_in_layer() const { return config.span_competition == "layer"; }
   // Registers the table as "distances.weight" if `longest` is above 0.
   void register_table(torch::nn::Module& owner, int64_t longest, int64_t head_dim, const InitScope& scope);
 };
@@ -36,7 +35,7 @@ class AdaptiveSpans : public torch::nn::Module {
 
   // A mechanism that fits(), with the spans applied. by_head is undefined if the mechanism has no span.
   struct Tables {
-    std::string mechanism;      // each head's limit cut to its reach, or to the longest reach if the layer competes
+    std::string mechanism;      // each head's limit cut to its reach
     at::Tensor by_head;         // [H, reach]: the logarithm of the mask, minus infinity where that is 0
     int64_t by_head_first = 0;  // minus the longest reach
   };
@@ -51,11 +50,12 @@ class AdaptiveSpans : public torch::nn::Module {
 
   // Every span of `mechanism` is that of the same head here, of the same limit or a shorter one, which cuts it.
   bool fits(const LayerSpec& mechanism) const;
-  // The mean and the greatest span for the log, in tokens, and in training the loss that shortens them.
+  // The mean span without and with the ramp, and the greatest without it, for the log, in tokens; in training also the
+  // loss that shortens them.
   void report(bool training, PassExtras& extras) const;
 
  private:
-  std::vector<double> lengths() const;  // [S], in tokens
+  std::vector<double> shares() const;  // [S]
 
   std::vector<std::optional<AdaptiveSpan>> spans_;  // [H]
   std::vector<AdaptiveSpan> own_;                   // [S]

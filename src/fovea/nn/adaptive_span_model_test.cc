@@ -41,12 +41,11 @@ constexpr const char* kSpecs[] = {"span(9,3)", "span(9,3)+topk(2)", "1*span(4,2)
 
 TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
   for (const std::string attention : kSpecs) {
-    for (const std::string option : {"none", "zeros", "layer"}) {
+    for (const std::string option : {"none", "zeros"}) {
       if (option == "zeros" && attention.find(";2*topk") != std::string::npos) continue;
       for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
         SCOPED_TRACE(cat(attention, " ", option, " ", at::toString(type)));
-        DecoderConfig config = span_config(attention, option == "zeros" ? "zeros" : "none");
-        config.span_competition = option == "layer" ? "layer" : "head";
+        DecoderConfig config = span_config(attention, option);
         config.transformer_positions = "rotary";
         Model model = span_model(config, type);
         expect_steps_as_full_passes(model, type);
@@ -55,30 +54,24 @@ TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
   }
 }
 
-// A text that is longer than the shortest cut, 64 keys, so that the competition decides which keys are left.
-TEST(AdaptiveSpan, ALayersCompetitionGeneratesAsItsFullPass) {
-  std::vector<at::Tensor> states;
-  for (const char* competition : {"head", "layer"}) {
-    DecoderConfig config = span_config("1*span(160,2)+topk(2);2*span(160,2)");
-    config.span_competition = competition;
-    Model model = make(config, at::kDouble);
-    {
-      const torch::NoGradGuard guard;
-      for (auto& item : model->named_parameters())
-        if (item.key().ends_with("span.share")) item.value().copy_(torch::tensor({0.02, 0.1, 0.95}));
-    }
-    std::vector<std::vector<int64_t>> rows(1);
-    for (int64_t i = 0; i < 130; ++i) rows[0].push_back(i * i % 17);
-    auto state = model->start(1, model->pack(), StepCache::Rows::kApart);
-    const Packed batch = packed(rows);
-    EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
-    for (int64_t token = 0; token < 3; ++token) {
-      rows[0].push_back(token);
-      states.push_back(state->step(torch::full({1}, token, at::kLong)));
-      EXPECT_LT(greatest_difference(states.back(), last_states(model, rows)), 1e-11) << competition << token;
-    }
+// A text that is longer than the shortest cut, 64 keys.
+TEST(AdaptiveSpan, LongTextsGenerateAsTheirFullPass) {
+  Model model = make(span_config("1*span(160,2)+topk(2);2*span(160,2)"), at::kDouble);
+  {
+    const torch::NoGradGuard guard;
+    for (auto& item : model->named_parameters())
+      if (item.key().ends_with("span.share")) item.value().copy_(torch::tensor({0.02, 0.1, 0.95}));
   }
-  EXPECT_GT(greatest_difference(states[0], states[3]), 1e-3);
+  std::vector<std::vector<int64_t>> rows(1);
+  for (int64_t i = 0; i < 130; ++i) rows[0].push_back(i * i % 17);
+  auto state = model->start(1, model->pack(), StepCache::Rows::kApart);
+  const Packed batch = packed(rows);
+  EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
+  for (int64_t token = 0; token < 3; ++token) {
+    rows[0].push_back(token);
+    const at::Tensor step = state->step(torch::full({1}, token, at::kLong));
+    EXPECT_LT(greatest_difference(step, last_states(model, rows)), 1e-11) << token;
+  }
 }
 
 TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
@@ -99,10 +92,9 @@ TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
 // A memory of the limit is all that a token of any layer sees, so segments give what the whole text gives.
 TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
   for (const char* attention : {"span(9,3)", "span(9,3)+topk(2)"}) {
-    for (const std::string option : {"none", "zeros", "layer"}) {
+    for (const std::string option : {"none", "zeros"}) {
       SCOPED_TRACE(cat(attention, " ", option));
-      DecoderConfig config = span_config(attention, option == "zeros" ? "zeros" : "none");
-      config.span_competition = option == "layer" ? "layer" : "head";
+      DecoderConfig config = span_config(attention, option);
       Model model = span_model(config, at::kDouble);
       const torch::NoGradGuard guard;
       const Packed text = random_batch({31}, 17, 4);
@@ -127,7 +119,6 @@ TEST(AdaptiveSpan, ModelsHaveTheGradientsOfFiniteDifferences) {
   for (const char* attention : {"span(6,3)", "1*span(4,2)+topk(2);2*window(3)", "span(70,3)+topk(2)"}) {
     SCOPED_TRACE(attention);
     DecoderConfig config = span_config(attention);
-    config.span_competition = "layer";
     Model model = span_model(config, at::kDouble);
     const Packed text = random_batch({9, 1, 6}, 17, 8);
     check_gradients(*model, [&] { return loss_of(model, text, {}); });
@@ -142,7 +133,7 @@ TEST(AdaptiveSpan, RecomputedGradientsAreTheSame) {
     ForwardContext context{.training = true, .dropout_seed = 3, .recompute = recompute};
     context.extras = &extras;
     const at::Tensor loss = loss_of(model, text, context);
-    EXPECT_EQ(extras.notes().size(), 2U);
+    EXPECT_EQ(extras.notes().size(), 3U);
     return gradients_of(*model, loss + 1e3 * extras.loss());
   };
   const auto plain = gradients(false), again = gradients(true);
@@ -171,8 +162,9 @@ TEST(AdaptiveSpan, ReportsSpansAndTheLossThatShortensThem) {
   const PassExtras training = extras_of(true), evaluation = extras_of(false);
   std::map<std::string, double> notes;
   for (const auto& [name, value] : training.notes()) notes[std::string(name)] = value;
-  ASSERT_EQ(notes.size(), 2U);
+  ASSERT_EQ(notes.size(), 3U);
   EXPECT_NEAR(notes["span-mean"], (2 + 4 + 20 + 0 + 4) / 5.0, 1e-6);
+  EXPECT_NEAR(notes["span-with-ramp"], (5 + 7 + 23 + 3 + 7) / 5.0, 1e-6);
   EXPECT_NEAR(notes["span-largest"], 20, 1e-6);
   // In each layer the mean of its heads' spans: 3, and 8.
   EXPECT_NEAR(training.loss().item<double>(), 0.5 * (3 + 8), 1e-6);

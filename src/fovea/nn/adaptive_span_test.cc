@@ -27,7 +27,6 @@ struct SpanCase {
   int64_t tokens, limit, ramp, k;  // k: of topk, 0: none
   std::vector<double> shares;
   int64_t head_dim = 5;
-  std::string competition = "head";
   std::string text() const { return cat("span(", limit, ",", ramp, ")", k > 0 ? cat("+topk(", k, ")") : ""); }
   int64_t heads() const { return std::ssize(shares); }
 };
@@ -49,39 +48,29 @@ SpanValues values_of(const SpanCase& c, uint64_t seed) {
 at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = false) {
   at::Tensor out = torch::zeros_like(x.q);
   const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
-  const auto length_of = [&](int64_t h) { return x.share[h].item<double>() * static_cast<double>(c.limit); };
-  const auto row_of = [&](double length) {
-    const int64_t used = std::min(static_cast<int64_t>(std::ceil(length)) + c.ramp, c.limit);
-    return c.limit - std::min(c.limit - 1, c.limit - used) / 64 * 64;
-  };
-  double widest = 0;  // the released code trims the rows of all heads by the greatest span
-  for (int64_t h = 0; h < c.heads(); ++h) widest = std::max(widest, length_of(h));
   for (int64_t h = 0; h < c.heads(); ++h) {
-    const double length = length_of(h);
-    const int64_t row = row_of(c.competition == "layer" ? widest : length);
+    const double length = x.share[h].item<double>() * static_cast<double>(c.limit);
     for (int64_t i = 0; i < c.tokens; ++i) {
-      std::vector<double> scores, masks;
-      std::vector<int64_t> keys;
-      for (int64_t t = 1; t <= row && (cold || i - t >= 0); ++t) {
+      std::vector<double> weights;  // of the keys at distance 1, 2 ... limit
+      for (int64_t t = 1; t <= c.limit && (cold || i - t >= 0); ++t) {
         const at::Tensor place = x.table[c.limit - t];
         const at::Tensor key = i - t >= 0 ? x.k[i - t][h] + place : place;
-        scores.push_back(scale * x.q[i][h].dot(key).item<double>());
-        masks.push_back(std::clamp((length - static_cast<double>(t - 1)) / static_cast<double>(c.ramp) + 1, 0.0, 1.0));
-        keys.push_back(i - t);
+        const double ramp = (length - static_cast<double>(t - 1)) / static_cast<double>(c.ramp) + 1;
+        weights.push_back(std::clamp(ramp, 0.0, 1.0) * std::exp(scale * x.q[i][h].dot(key).item<double>()));
       }
-      double least = -1e300;
-      if (c.k > 0 && std::ssize(scores) > c.k) {
-        std::vector<double> sorted = scores;
+      double least = 0;
+      if (c.k > 0 && std::ssize(weights) > c.k) {
+        std::vector<double> sorted = weights;
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
         least = sorted[static_cast<size_t>(c.k) - 1];
       }
       double total = 0;
       at::Tensor sum = torch::zeros({c.head_dim}, at::kDouble);
-      for (size_t j = 0; j < keys.size(); ++j) {
-        if (scores[j] < least) continue;
-        const double weight = masks[j] * std::exp(scores[j]);
+      for (int64_t t = 1; t <= std::ssize(weights); ++t) {
+        const double weight = weights[static_cast<size_t>(t) - 1];
+        if (weight < least) continue;
         total += weight;
-        if (keys[j] >= 0) sum += weight * x.v[keys[j]][h];
+        if (i - t >= 0) sum += weight * x.v[i - t][h];
       }
       if (total > 0) out[i][h] = sum / total;
     }
@@ -94,7 +83,6 @@ struct Computed {
   explicit Computed(const SpanCase& c, const SpanValues& x, at::ScalarType type = at::kDouble) {
     const LayerSpec spec = resolve(parse_layer_spec(c.text()), c.heads());
     SpanScheme scheme;
-    scheme.config.span_competition = c.competition;
     scheme.distances = x.table.to(type).clone();
     spans = std::make_shared<AdaptiveSpans>(spec, scheme);
     spans->to(type == at::kDouble ? at::kDouble : at::kFloat);
@@ -127,9 +115,7 @@ std::vector<SpanCase> span_cases() {
           {90, 150, 16, 8, {0.013, 0.52, 0.27}},
           {21, 9, 30, 3, {0.6, 0.2}},  // a ramp that is longer than the limit
           {140, 130, 3, 4, {0.02, 0.9}},
-          {140, 130, 3, 4, {0.02, 0.9}, 5, "layer"},
-          {33, 80, 7, 2, {0.0, 0.31, 1.0}, 5, "layer"},
-          {33, 80, 7, 0, {0.0, 0.31, 1.0}, 5, "layer"}};
+          {33, 80, 7, 2, {0.0, 0.31, 1.0}}};
 }
 
 TEST(AdaptiveSpan, IsItsDefinition) {
@@ -232,29 +218,35 @@ TEST(AdaptiveSpan, GroupsOfHeadsChangeNothing) {
   }
 }
 
-// As published, the keys of the layer's widest head take places of top-k from a head with a short span; without top-k
-// the competition changes nothing.
-TEST(AdaptiveSpan, KeysOfTheWidestHeadCompeteInAllHeadsOfALayer) {
-  for (const int64_t k : {0, 2}) {
-    SpanCase c = {200, 256, 4, k, {0.02, 1.0}};
-    const SpanValues x = values_of(c, 41);
-    const Computed own(c, x);
-    c.competition = "layer";
-    const Computed together(c, x);
-    EXPECT_EQ(own.tables.mechanism,
-              k > 0 ? "1*span(64,4)+topk(2);1*span(256,4)+topk(2)" : "1*span(64,4);1*span(256,4)");
-    EXPECT_EQ(together.tables.mechanism, k > 0 ? "2*span(256,4)+topk(2)" : "2*span(256,4)");
-    EXPECT_LT(greatest_difference(together.out.narrow(1, 1, 1), own.out.narrow(1, 1, 1)), 1e-13);
-    const at::Tensor narrow = together.out.narrow(1, 0, 1), alone = own.out.narrow(1, 0, 1);
-    const auto empty_rows = [](const at::Tensor& out) { return (out == 0).all(2); };
-    if (k == 0) {
-      EXPECT_LT(greatest_difference(narrow, alone), 1e-13);
-    } else {
-      // More keys compete, so a row that selects none of the short span's keys among 64 selects none among 256 either.
-      EXPECT_FALSE((empty_rows(alone) & ~empty_rows(narrow)).any().item<bool>());
-      EXPECT_GT(empty_rows(narrow).sum().item<int64_t>(), empty_rows(alone).sum().item<int64_t>());
-    }
-  }
+// The mask acts before top-k, so keys behind a head's span never take a place from keys within it: a head whose span
+// and ramp have no more than k keys computes what it computes without top-k, and every token but the first has a key.
+TEST(AdaptiveSpan, KeysBehindTheSpanDoNotCompete) {
+  SpanCase c = {200, 256, 4, 8, {0.015, 1.0}};  // 3.84 tokens and a ramp of 4: distances 1 ... 8
+  const SpanValues x = values_of(c, 41);
+  const Computed selected(c, x);
+  c.k = 0;
+  const Computed all(c, x);
+  EXPECT_EQ(selected.tables.mechanism, "1*span(64,4)+topk(8);1*span(256,4)+topk(8)");
+  EXPECT_LT(greatest_difference(selected.out.narrow(1, 0, 1), all.out.narrow(1, 0, 1)), 1e-13);
+  EXPECT_GT(greatest_difference(selected.out.narrow(1, 1, 1), all.out.narrow(1, 1, 1)), 1e-3);
+  EXPECT_FALSE((selected.out.slice(0, 1) == 0).all(2).any().item<bool>());
+}
+
+// What top-k compares is the score with the ramp's term. A key in the ramp with the greater score loses to a key
+// within the span.
+TEST(AdaptiveSpan, TheRampTakesPartInTheSelection) {
+  const SpanCase c = {3, 4, 2, 1, {0.0}, 1};  // the masks of distances 1, 2, 3 are 1, 1/2, 0
+  SpanValues x = values_of(c, 1);
+  x.q = torch::ones({3, 1, 1}, at::kDouble), x.table = torch::zeros({4, 1}, at::kDouble);
+  x.v = torch::tensor({10.0, 20.0, 30.0}, at::kDouble).view({3, 1, 1});
+  const auto third = [&](double farther, double nearer) {
+    x.k = torch::tensor({farther, nearer, 0.0}, at::kDouble).view({3, 1, 1});
+    const double out = Computed(c, x).out[2][0][0].item<double>();
+    EXPECT_EQ(out, by_definition(c, x)[2][0][0].item<double>());
+    return out;
+  };
+  EXPECT_EQ(third(0.5, 0.0), 20) << "exp(0.5) / 2 is less than 1";
+  EXPECT_EQ(third(0.9, 0.0), 10) << "exp(0.9) / 2 is more than 1";
 }
 
 TEST(AdaptiveSpan, MasksAreZeroWithoutAGradientBehindTheRamp) {

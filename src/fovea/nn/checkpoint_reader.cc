@@ -15,7 +15,7 @@ namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 // The lines of config.yml before the model's own fields.
 struct Origin {

@@ -111,7 +111,7 @@ TEST(Checkpoint, NamesTheDamagedTensor) {
 TEST(Checkpoint, SaysThatItIsOfAnotherVersion) {
   const TestFolder run;
   const fs::path path = save(run.path(), 7);
-  edit_config(path, "checkpoint-format: 1", "checkpoint-format: 9\nnew-field: 3");
+  edit_config(path, "checkpoint-format: 2", "checkpoint-format: 9\nnew-field: 3");
   EXPECT_THAT(message_of([&] { load_checkpoint(path, Load::kModel); }), HasSubstr("checkpoint format 9, this fovea"));
 }
 

@@ -28,8 +28,7 @@ struct TermTensors {
 inline constexpr std::array kTermTensors{&TermTensors::by_head, &TermTensors::by_query, &TermTensors::queries,
                                          &TermTensors::rows};
 
-// With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the offsets
-// first ... first + count - 1, and any other offset counts as the nearest of these.
+// A term has the offsets first ... first + count - 1, and any other offset counts as the nearest of these.
 struct OffsetTerms : TermTensors {
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
   at::Tensor values = {};  // [count, H or 1, D_v]: a key's value is v + values[o, h]

@@ -82,8 +82,6 @@ ComputedBlock compute_block(const BlockView& view, const GroupRows& rows) {
   ComputedBlock block;
   auto [scores, dropped] = selected_scores(view, rows);
   block.rows.scores = scores, block.rows.dropped = dropped;
-  if (const at::Tensor ramp = ramp_scores(view, compute_type(call.q)); ramp.defined())
-    block.rows.scores = block.rows.scores + ramp;
   // All that a row selects may be left out: the row is then zeros, not NaN.
   if (const at::Tensor out = pairs_left_out(view); out.defined())
     block.rows.dropped = dropped.defined() ? dropped.logical_or(out) : out;

@@ -58,10 +58,6 @@ GroupTerms group_terms(const TokenCall& call, const ReferenceGroup& group) {
   return {own(call.terms.by_query), own(call.terms.queries)};
 }
 
-at::Tensor ramp_scores(const BlockView& view, at::ScalarType type) {
-  return kernels::adds_by_head_last(view.call.problem) ? by_head_scores(view, type) : at::Tensor();
-}
-
 at::Tensor pairs_left_out(const BlockView& view) {
   const TokenCall& call = view.call;
   if (call.problem.offsets.by_head.count == 0 || adaptive_span(call.problem.spec) == nullptr) return {};
@@ -72,7 +68,7 @@ at::Tensor offset_scores(const OffsetView& view, at::ScalarType type) {
   const kernels::OffsetRanges& has = view.call.problem.offsets;
   at::Tensor sum;
   const auto add = [&](const at::Tensor& term) { sum = sum.defined() ? sum + term : term; };
-  if (has.by_head.count > 0 && !kernels::adds_by_head_last(view.call.problem)) add(by_head_scores(view, type));
+  if (has.by_head.count > 0) add(by_head_scores(view, type));
   if (has.by_query.count > 0) {
     add(gathered(block_queries(view.terms.by_query, view.block).to(type), offset_index(view, has.by_query)));
   }

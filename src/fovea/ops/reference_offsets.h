@@ -17,11 +17,8 @@ struct OffsetView : BlockView {
   const GroupTerms& terms;
 };
 
-// The terms' sum for the scores of a block before keys are selected, [G, heads, queries, keys] in `type`. Undefined: no
-// terms.
+// The terms' sum for the scores of a block, [G, heads, queries, keys] in `type`. Undefined: no terms.
 at::Tensor offset_scores(const OffsetView& view, at::ScalarType type);
-// The terms' sum for selected scores, broadcasting to them: the ramp of an adaptive span. Undefined: no ramp.
-at::Tensor ramp_scores(const BlockView& view, at::ScalarType type);
 // The pairs that by_head leaves out, where it is minus infinity: bool, broadcasts to the scores. Undefined: none, or
 // the spec has no adaptive span, whose masks do that.
 at::Tensor pairs_left_out(const BlockView& view);

@@ -13,6 +13,12 @@ int64_t reach_of(const AdaptiveSpan& span, double z) {
   return span.limit - std::min(span.limit - 1, span.limit - used) / kStep * kStep;
 }
 
+double span_of(const AdaptiveSpan& span, double z) { return z * static_cast<double>(span.limit); }
+
+double span_with_ramp(const AdaptiveSpan& span, double z) {
+  return std::min(span_of(span, z) + static_cast<double>(span.ramp), static_cast<double>(span.limit));
+}
+
 std::vector<std::optional<AdaptiveSpan>> spans_of_heads(const LayerSpec& spec) {
   std::vector<std::optional<AdaptiveSpan>> spans;
   for (const HeadGroup& group : spec) {

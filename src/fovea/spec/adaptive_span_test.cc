@@ -32,6 +32,13 @@ TEST(AdaptiveSpan, ReachesItsMaskAndUpTo63KeysMore) {
   }
 }
 
+TEST(AdaptiveSpan, LengthsInTokens) {
+  EXPECT_EQ(span_of({100, 30}, 0.25), 25);
+  EXPECT_EQ(span_with_ramp({100, 30}, 0.25), 55);
+  EXPECT_EQ(span_with_ramp({100, 30}, 0), 30);
+  EXPECT_EQ(span_with_ramp({100, 30}, 0.9), 100) << "no key lies behind the limit";
+}
+
 TEST(AdaptiveSpan, NeighboursOfOneReachMakeAGroup) {
   const LayerSpec layer = resolve(parse_layer_spec("5*span(8192,32)+topk(8);2*local(16);1*span(256,8)"), 8);
   EXPECT_EQ(print(cut_spans(layer, {64, 64, 128, 64, 9000, 0, 0, 128})),

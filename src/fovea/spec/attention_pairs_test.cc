@@ -21,13 +21,13 @@ std::set<int64_t> candidates(std::string_view text, int64_t query, int64_t keys,
 using Keys = std::set<int64_t>;
 
 TEST(Patterns, ByHand) {
-  EXPECT_EQ(candidates("window(4)", 5, 10, false), (Keys{4, 5, 6, 7}));
+  EXPECT_EQ(candidates("window(4)", 5, 10, false), (Keys{3, 4, 5, 6}));
   EXPECT_EQ(candidates("window(5)", 5, 10, false), (Keys{3, 4, 5, 6, 7}));
   EXPECT_EQ(candidates("window(4)", 5, 10, true), (Keys{2, 3, 4, 5}));
-  EXPECT_EQ(candidates("window(4)", 0, 10, false), (Keys{0, 1, 2}));
-  EXPECT_EQ(candidates("window(4)", 9, 10, false), (Keys{8, 9}));
+  EXPECT_EQ(candidates("window(4)", 0, 10, false), (Keys{0, 1}));
+  EXPECT_EQ(candidates("window(4)", 9, 10, false), (Keys{7, 8, 9}));
   EXPECT_EQ(candidates("window(1)", 3, 10, false), (Keys{3}));
-  EXPECT_EQ(candidates("dilated(4,3)", 5, 12, false), (Keys{2, 5, 8, 11}));
+  EXPECT_EQ(candidates("dilated(4,3)", 6, 12, false), (Keys{0, 3, 6, 9}));
   EXPECT_EQ(candidates("dilated(3,2)", 5, 10, true), (Keys{1, 3, 5}));
   EXPECT_EQ(candidates("block(4)", 5, 10, false), (Keys{4, 5, 6, 7}));
   EXPECT_EQ(candidates("block(4)", 9, 10, false), (Keys{8, 9}));
@@ -54,6 +54,20 @@ TEST(Patterns, ByHand) {
   EXPECT_EQ(candidates("window(3)|global(1)", 5, 10, false), (Keys{0, 4, 5, 6}));
   EXPECT_EQ(candidates("window(3)&block(2)", 5, 10, false), (Keys{4, 5}));
   EXPECT_EQ(candidates("window(2)", 0, 0, false), (Keys{}));
+}
+
+// The rows of figure 3 of Extremely Sparse Transformer in the middle of a text.
+TEST(Patterns, AreThoseOfFigure3) {
+  EXPECT_EQ(candidates("window(3)", 4, 9, false), (Keys{3, 4, 5}));
+  EXPECT_EQ(candidates("dilated(3,2)", 4, 9, false), (Keys{2, 4, 6}));
+  EXPECT_EQ(candidates("block(3)", 4, 9, false), (Keys{3, 4, 5}));
+  EXPECT_EQ(candidates("global(2)", 4, 9, false), (Keys{0, 1}));
+  EXPECT_EQ(candidates("global(2)", 1, 9, false).size(), 9U);
+  EXPECT_EQ(candidates("window(2)", 4, 9, false), (Keys{3, 4})) << "of Big Bird, and of keep= in oow";
+  const auto oow = parse_attention("oow(4)");
+  EXPECT_EQ(candidates(*oow.select->keep, {4, 9, false, 1}), (Keys{3, 4}));
+  const Keys bird = candidates("bigbird(8)", 30, 40, false);
+  for (const int64_t key : {28, 29, 30, 31, 0, 1}) EXPECT_TRUE(bird.contains(key)) << key;
 }
 
 TEST(Patterns, SpansAreTheDefinition) {

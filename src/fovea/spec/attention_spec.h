@@ -85,7 +85,7 @@ std::string print(const Pairs& pairs);
 size_t hash_value(const AttentionSpec& spec);
 
 // The adaptive span of a spec, or null. A spec that has one has no other pattern, weighs with softmax, and may select
-// with topk(k); its term by_head is the ramp, which acts behind the selection.
+// with topk(k); its term by_head is the logarithm of the mask, which so takes part in the selection.
 const AdaptiveSpan* adaptive_span(const AttentionSpec& spec);
 
 // Throws an Error (without a column) if `spec` does not fit this kind: positions on cross-attention, an adaptive span

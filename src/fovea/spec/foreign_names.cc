@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// Options of fairseq, OpenNMT and Marian, and of Fovea before its first release, and ours that does the same.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 39> kForeignNames = {
+// Options of fairseq, OpenNMT and Marian, and ours that does the same.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 38> kForeignNames = {
     {{"activation-fn", "transformer-ffn-activation"},
      {"adam-betas", "optimizer-params"},
      {"after", "after-batches"},
@@ -23,7 +23,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 39> kForeign
      {"decoder-ffn-embed-dim", "transformer-dim-ffn"},
      {"decoder-layers", "dec-depth"},
      {"dropout", "transformer-dropout"},
-     {"each", "until"},
      {"enc-layers", "enc-depth"},
      {"encoder-attention-heads", "transformer-heads"},
      {"encoder-embed-dim", "dim-emb"},

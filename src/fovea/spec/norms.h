@@ -61,10 +61,10 @@ struct LayerNorm {
   static constexpr auto fields() { return std::tuple<>(); }
   bool operator==(const LayerNorm&) const = default;
 };
-// ReLA's gate over layer norm in place of RMS norm (Zhang, Titov, Sennrich 2021, table 1).
+// ReLA's gate over layer norm in place of RMS norm (Zhang, Titov, Sennrich 2021, equation 5 and table 1).
 struct GatedLayerNorm {
   static constexpr NormParts kParts = {.gain = true, .gate = true, .bias = true, .centred = true};
-  static constexpr std::string_view kName = "gated-layernorm", kHelp = "g (z - mean) / std sigmoid(w z) + b";
+  static constexpr std::string_view kName = "gated-layernorm", kHelp = "sigmoid(w z) (g (z - mean) / std + b)";
   static constexpr auto fields() { return std::tuple<>(); }
   bool operator==(const GatedLayerNorm&) const = default;
 };

@@ -54,18 +54,19 @@ struct Full {
   bool operator==(const Full&) const = default;
 };
 
-// Offsets of the k places around (or, causal, up to) a query: [first, last].
+// Offsets of the k places around (or, causal, up to) a query: [first, last]. Of an even number, one more lies on the
+// left, as in figure 3 of Extremely Sparse Transformer, which draws {i - 1, i} for k = 2.
 struct Offsets {
   int64_t first, last;
   static constexpr Offsets around(int64_t k, bool causal) {
-    return causal ? Offsets{1 - k, 0} : Offsets{-((k - 1) / 2), k / 2};
+    return causal ? Offsets{1 - k, 0} : Offsets{-(k / 2), (k - 1) / 2};
   }
   constexpr bool contain(int64_t offset) const { return first <= offset && offset <= last; }
 };
 
 struct Window {
   int64_t k = 1;
-  static constexpr std::string_view kName = "window", kHelp = "the k keys around the query; causal: the last k";
+  static constexpr std::string_view kName = "window", kHelp = "the k keys around the query, of an even k one more before it; causal: the last k";
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Window>{"k", &Window::k, 1}); }
   bool contains(const Row& row, int64_t key) const { return Offsets::around(k, row.causal).contain(key - row.query); }
@@ -218,8 +219,8 @@ struct Fixed {
   bool operator==(const Fixed&) const = default;
 };
 
-// Adaptive span (Sukhbaatar et al. 2019). Which of these keys a head sees, and how much of them, is learned: the ramp
-// is a term of the scores by distance, which spec/adaptive_span.h describes.
+// Adaptive span (Sukhbaatar et al. 2019). Which of these keys a head sees, and how much of them, is learned: the
+// logarithm of a mask is a term of the scores by distance, which spec/adaptive_span.h describes.
 struct AdaptiveSpan {
   int64_t limit = 1, ramp = 1;
   static constexpr std::string_view kName = "span",

@@ -6,12 +6,11 @@
 namespace fovea {
 
 // The options of span(limit,ramp) in a model, as a base of configurations. The defaults are those of the published
-// small model, except for the beginning of a text and the keys that compete.
+// small model, except for the beginning of a text.
 struct SpanConfig {
   double span_start = 0;
   double span_loss = 2e-6;
   std::string span_cold_cache = "none";
-  std::string span_competition = "head";
 
   static constexpr auto fields() {
     using C = SpanConfig;
@@ -22,11 +21,7 @@ struct SpanConfig {
                "factor of the loss that shortens spans: in each layer the mean of its heads' spans, in tokens", 0, 1e6),
         choice("span-cold-cache", &C::span_cold_cache,
                "keys that span(limit,ramp) sees before the text begins: none, or keys and values of zeros as published",
-               "none|zeros"),
-        choice("span-competition", &C::span_competition,
-               "keys among which span(limit,ramp)+topk(k) selects: all that the head reaches, or as published all that "
-               "the layer's widest head reaches",
-               "head|layer"));
+               "none|zeros"));
   }
 };
 

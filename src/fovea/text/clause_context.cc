@@ -136,6 +136,18 @@ bool precedes_infinitive(const ClausePlace& place) {
   return is_among(place.tags[next], {"VB", "VBP", "VERB", "AUX"});
 }
 
+bool is_auxiliary(std::string_view word, std::string_view tag) {
+  if (!tag.starts_with('V') && tag != "AUX") return false;  // the genitive's 's, "a human being"
+  return is_among(word, {"be", "am", "is", "are", "was", "were", "been", "being", "'m", "'s", "'re", "ai",
+                         "have", "has", "had", "having", "'ve", "'d"});
+}
+
+bool modifies(const ClausePlace& place) {
+  size_t before = place.begin;
+  while (before > 0 && is_adverb(place.tags[before - 1])) --before;
+  return before == 0 || !is_auxiliary(place.words[before - 1], place.tags[before - 1]);
+}
+
 }  // namespace
 
 bool stands_in(ClauseContext context, const ClausePlace& place) {
@@ -150,6 +162,8 @@ bool stands_in(ClauseContext context, const ClausePlace& place) {
       return is_adverbial(place);
     case ClauseContext::kInfinitive:
       return precedes_infinitive(place);
+    case ClauseContext::kModifier:
+      return modifies(place);
     default:
       return true;
   }

@@ -71,6 +71,22 @@ TEST(ClauseContext, ForAndWhen) {
   EXPECT_EQ(labels_of("He/PRON left/VERB when/SCONJ it/PRON rained/VERB ./PUNCT", "when"), "SCONJ");
 }
 
+// Of participles, those behind a form of "be" or "have" belong to the predicate.
+TEST(ClauseContext, ParticiplesThatModify) {
+  EXPECT_EQ(labels_of("He/PRP was/VBD arrested/VBN by/IN police/NN ./.", "arrested"), "O");
+  EXPECT_EQ(labels_of("A/DT man/NN arrested/VBN by/IN police/NN left/VBD ./.", "arrested"), "PART");
+  EXPECT_EQ(labels_of("She/PRP 's/VBZ n't/RB yet/RB gone/VBN ./.", "gone"), "O");
+  EXPECT_EQ(labels_of("The/DT man/NN 's/POS lost/VBN dog/NN ./.", "lost"), "PART");
+  EXPECT_EQ(labels_of("Having/VBG been/VBN asked/VBN ,/, she/PRP left/VBD singing/VBG ./.", "having"), "PART");
+  EXPECT_EQ(labels_of("Having/VBG been/VBN asked/VBN ,/, she/PRP left/VBD singing/VBG ./.", "been"), "O");
+  EXPECT_EQ(labels_of("Having/VBG been/VBN asked/VBN ,/, she/PRP left/VBD singing/VBG ./.", "asked"), "O");
+  EXPECT_EQ(labels_of("Having/VBG been/VBN asked/VBN ,/, she/PRP left/VBD singing/VBG ./.", "singing"), "PART");
+  EXPECT_EQ(labels_of("They/PRP are/VBP being/VBG watched/VBN ./.", "watched"), "O");
+  EXPECT_EQ(labels_of("a/DT human/JJ being/NN loved/VBN by/IN all/DT", "loved"), "PART");
+  EXPECT_EQ(labels_of("It/PRP is/VBZ very/RB slowly/RB falling/VBG ./.", "falling"), "O");
+  EXPECT_EQ(labels_of("Singing/VBG ,/, he/PRP left/VBD ./.", "singing"), "PART");
+}
+
 TEST(ClauseContext, ToBeforeAnInfinitiveAndOtherwise) {
   EXPECT_EQ(labels_of("to/TO go/VB to/TO Rome/NNP", "to"), "TO ADP");
   EXPECT_EQ(labels_of("to/TO boldly/RB go/VB near/RB to/TO him/PRP", "to"), "TO ADP");

@@ -225,7 +225,7 @@ preposition	without	ADP IN RP TO
 infinitive	to	PART
 infinitive	to	TO	infinitive
 preposition	to	ADP IN TO
-participle	*	VBG VBN
+participle	*	VBG VBN	modifier
 )EN";
 
 }  // namespace fovea::text

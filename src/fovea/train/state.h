@@ -22,7 +22,7 @@ struct TrainState {
   int64_t roll_backs = 0;                     // to earlier checkpoints, see roll_back.h
   CostWatch watch;                            // empty where a divergence ends the run (--max-rollbacks 0)
   int64_t validated = 0;                      // updates at the last validation that was finished
-  std::optional<double> learn_rate;           // of the last update; older checkpoints do not have it
+  std::optional<double> learn_rate;           // of the last update; none before the first
   double seconds = 0;      // of training, kept only for --stop-after-seconds: else files would differ from run to run
   std::string data;        // fingerprint of the data and of what orders it
   std::string valid_data;  // fingerprint of the data that `best` is of; empty: no validation yet

@@ -39,7 +39,7 @@ struct OffsetRange {
 };
 
 // The terms by offset that a problem has; OffsetTerms holds their numbers. A score is scale q . k, to which they are
-// added in this order, before any selection; but see adds_by_head_last(). None in cross-attention.
+// added in this order, before any selection. None in cross-attention.
 struct OffsetRanges {
   OffsetRange by_head = {};   // + by_head(h, o); minus infinity leaves a pair out
   OffsetRange by_query = {};  // + by_query(t, h, o)
@@ -91,11 +91,6 @@ struct AttentionProblem {
   // The end of the heads that read `key_head`.
   int64_t heads_end(int64_t key_head) const { return std::min(keys.first_head(key_head + 1), num_heads); }
 };
-
-// by_head is the ramp of an adaptive span, the logarithm of its mask: it acts on what the other scores have selected.
-inline bool adds_by_head_last(const AttentionProblem& problem) {
-  return problem.spec.select && problem.offsets.by_head.count > 0 && adaptive_span(problem.spec) != nullptr;
-}
 
 // A [tokens, H, D] array: element (t, h, i) is data[t * token_stride + h * head_stride + i].
 template <class T>

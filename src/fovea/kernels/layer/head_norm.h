@@ -7,7 +7,8 @@
 // equation 5), in one pass forward and one backward. T is float, or uint16_t for the bits of bfloat16; sums and
 // statistics are float. Arrays [rows, width] are contiguous, width being heads times head_dim.
 //   normal = (z - centre) / sqrt(mean of (z - centre)^2 + eps), centre the row's mean for layer norm, 0 for RMS norm
-//   y = normal * gain * sigmoid(z * gate) + bias, without the sigmoid where gate is null
+//   y = sigmoid(z * gate) * (normal * gain + bias), without the sigmoid where gate is null, and without a bias where
+//   that is null
 namespace fovea::kernels {
 
 enum class Centre : uint8_t { kZero, kMean };
@@ -31,7 +32,7 @@ struct HeadNormGrads {
   T* grad_z = nullptr;        // [rows, width]
   T* grad_gain = nullptr;     // [width]
   T* grad_gate = nullptr;     // [width], null where gate is
-  T* grad_bias = nullptr;     // [width] or null
+  T* grad_bias = nullptr;     // [width], null where bias is
 };
 
 void head_norm(const HeadNorm<float>& job, float* y, Executor& executor);

@@ -30,15 +30,15 @@ void forward_row(const HeadNorm<T>& job, T* y, int64_t r, float* row) {
     const int64_t n = width - i;
     const F z = load(row + i);
     F out = (z - set(is.mean)) * set(is.rstd) * load_some(job.gain + i, n);
-    if (job.gate != nullptr) out = out * sigmoid(z * load_some(job.gate + i, n));
     if (job.bias != nullptr) out = out + load_some(job.bias + i, n);
+    if (job.gate != nullptr) out = out * sigmoid(z * load_some(job.gate + i, n));
     store_some(y + begin + i, out, n);
   }
 }
 
 // The contributions of one vector of a row to the gradients.
 struct Parts {
-  F normal, inner, gain, gate, through_gate;  // inner: of `normal`; through_gate: of z by way of the sigmoid
+  F normal, inner, gain, gate, bias, through_gate;  // inner: of `normal`; through_gate: of z by way of the sigmoid
 };
 
 template <class T>
@@ -46,10 +46,12 @@ Parts parts_of(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, int64_t r,
   const int64_t n = job.width - i, at = r * job.width + i;
   const F z = load_some(job.z + at, n), grad = load_some(grads.grad_y + at, n), gain = load_some(job.gain + i, n);
   const F normal = only((z - set(job.centre[r])) * set(job.rstd[r]), n);
-  if (job.gate == nullptr) return {normal, grad * gain, grad * normal, set(0), set(0)};
+  if (job.gate == nullptr) return {normal, grad * gain, grad * normal, set(0), grad, set(0)};
   const F gate = load_some(job.gate + i, n), open = sigmoid(z * gate);
-  const F slope = grad * normal * gain * open * (set(1) - open);
-  return {normal, grad * gain * open, grad * normal * open, slope * z, slope * gate};
+  F closing = grad * normal * gain;  // the gradient of the sigmoid
+  if (job.bias != nullptr) closing = fma(grad, load_some(job.bias + i, n), closing);
+  const F slope = closing * open * (set(1) - open);
+  return {normal, grad * gain * open, grad * normal * open, slope * z, grad * open, slope * gate};
 }
 
 // Gradients of gain, gate and bias are added to `sums`, three times [padded width].
@@ -63,9 +65,7 @@ void backward_row(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, int64_t
     along_normal = fma(part.inner, part.normal, along_normal);
     store(sums + i, load(sums + i) + part.gain);
     if (grads.grad_gate != nullptr) store(sums + wide + i, load(sums + wide + i) + part.gate);
-    if (grads.grad_bias != nullptr) {
-      store(sums + 2 * wide + i, load(sums + 2 * wide + i) + load_some(grads.grad_y + begin + i, width - i));
-    }
+    if (grads.grad_bias != nullptr) store(sums + 2 * wide + i, load(sums + 2 * wide + i) + part.bias);
     // grad_z less what the statistics take away: rstd (inner - ...) + through_gate.
     store(row + i, fma(part.inner, set(job.rstd[r]), part.through_gate));
   }

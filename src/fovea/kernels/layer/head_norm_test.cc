@@ -28,7 +28,7 @@ struct Definition {
     std::vector<double> y;
     for (int64_t i = 0; i < kWidth; ++i) {
       const double open = gate == Gate::kNone ? 1 : 1 / (1 + std::exp(-value(0, i) * value(2, i)));
-      y.push_back((value(0, i) - centre) / std::sqrt(square + kEps) * value(1, i) * open + value(3, i));
+      y.push_back(open * ((value(0, i) - centre) / std::sqrt(square + kEps) * value(1, i) + value(3, i)));
     }
     return y;
   }
@@ -137,8 +137,9 @@ TEST(HeadNormKernel, KeepsRowsOfZerosFinite) {
     std::fill_n(t.z.kept.begin(), kWidth, 0.0F);
     t.run({Centre::kZero, Gate::kSigmoid});
     for (size_t i = 0; i < kWidth; ++i) {
-      EXPECT_EQ(t.y[i], t.bias.kept[i]);
-      const double expected = t.grad.exact[i] * t.gain.exact[i] / 2 / std::sqrt(kEps);
+      EXPECT_EQ(t.y[i], t.bias.kept[i] / 2);
+      // by way of the norm, and of the gate: the sigmoid's slope at 0 is 1/4
+      const double expected = t.grad.exact[i] * (t.gain.exact[i] / 2 / std::sqrt(kEps) + t.gate.exact[i] * t.bias.exact[i] / 4);
       EXPECT_NEAR(t.grad_z[i], expected, 1e-5 * std::abs(expected));
     }
   });

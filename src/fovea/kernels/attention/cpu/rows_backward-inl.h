@@ -218,7 +218,6 @@ class BackwardTask {
       if (!select) continue;
       const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
       selection.drop(s, part, stats[r * stats_step + Transform::kStats]);
-      terms_.add_last(chunk, r, s);
     }
     transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);
     if (terms_.any()) terms_.grade(chunk, in_.grad_terms, shared_, b_.grads, stride);

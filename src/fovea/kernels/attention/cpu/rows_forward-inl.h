@@ -116,7 +116,6 @@ class ForwardTask {
       const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
       const float threshold = selection.select(s, part);
       if (stats != nullptr) stats[r * stats_step + Transform::kStats] = threshold;
-      terms_.add_last(chunk, r, s);
     }
     transform.weigh({b_.scores + part.begin, stride, part.size(), stats, stats_step}, rows, b_.factors);
     if (view_.problem.dropout > 0) {

@@ -82,7 +82,6 @@ class RowTerms {
         terms_(terms),
         b_(buffers),
         has_(view.problem.offsets),
-        by_head_last_(adds_by_head_last(view.problem)),
         scale_(scale) {
     if (has_.product.count > 0) arrays_ = ProductArrays(terms, view);
   }
@@ -108,7 +107,7 @@ class RowTerms {
       float* s = scores + r * stride;
       const ColumnOffsets columns = offsets(chunk.group, at);
       const ColumnRange hull = hull_of_row(chunk.group, at);
-      if (has_.by_head.count > 0 && !by_head_last_) add_at_offsets(s, hull, columns, by_head());
+      if (has_.by_head.count > 0) add_at_offsets(s, hull, columns, by_head());
       if (has_.by_query.count > 0) {
         const float* row = float_row(terms_.by_query, token(chunk.group, at), view_.head);
         add_at_offsets(s, hull, columns, {row, has_.by_query});
@@ -120,13 +119,6 @@ class RowTerms {
         add_listed(chunk, r, hull, s);
       }
     }
-  }
-
-  // Adds to one row of them, once it is selected, the term that comes last, if any.
-  void add_last(const RowChunk& chunk, int64_t r, float* s) const {
-    if (!by_head_last_) return;
-    const int64_t at = chunk.first + r;
-    add_at_offsets(s, hull_of_row(chunk.group, at), offsets(chunk.group, at), by_head());
   }
 
   // Sums of a chunk's weights, each row times its factor.

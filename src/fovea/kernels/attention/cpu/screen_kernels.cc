@@ -16,7 +16,6 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxScreenHeadDim));
   }
   if (problem.offsets.product.count > 0) reasons.emplace_back("a product by distance in the scores");
-  if (adds_by_head_last(problem)) reasons.emplace_back("a ramp of adaptive span behind the selection");
   if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (problem.given.any()) reasons.emplace_back("the pairs come with the call");
   return reasons;

@@ -113,7 +113,7 @@ void add_scaled(float* to, float factor, const float* from, size_t width) {
 float term_in_float(const FloatHead& head, const PairPlace& at) {
   const OracleTerms& has = at.in.terms;
   float sum = 0;
-  if (has.by_head.count > 0 && !oracle_ramps(at.in.spec)) sum += head.terms.by_head[at.of(has.by_head)];
+  if (has.by_head.count > 0) sum += head.terms.by_head[at.of(has.by_head)];
   if (has.by_query.count > 0) sum += head.terms.by_query[at.by_query(has.by_query)];
   if (has.rows.count == 0) return sum;
   const float* row = head.terms.rows.data() + at.of(has.rows) * head.width;
@@ -158,10 +158,7 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   const std::vector<size_t> keys = selected_in_float(in, static_cast<int64_t>(query), scores);
   if (keys.empty()) return;
   Floats s, p, dp, u;
-  for (const size_t key : keys) {
-    const bool ramps = oracle_ramps(in.spec) && in.terms.by_head.count > 0;
-    s.push_back(scores[key] + (ramps ? head.terms.by_head[PairPlace{in, query, key}.of(in.terms.by_head)] : 0));
-  }
+  for (const size_t key : keys) s.push_back(scores[key]);
   const Transform& t = in.spec.transform;
   if (!is_normalised(t)) {
     for (const float x : s) p.push_back(activate(t, x)), u.push_back(slope_at(t, x));

@@ -188,15 +188,11 @@ void add_scaled(double* to, double factor, const double* from, int64_t width) {
   for (int64_t i = 0; i < width; ++i) to[i] += factor * from[i];
 }
 
-double by_head_of(const OracleInput& in, int64_t query, int64_t key) {
-  const OracleOffsets& t = in.terms.by_head;
-  return t.count == 0 ? 0 : t.values[static_cast<size_t>(oracle_offset(in, t, query, key))];
-}
-
-// The sum of the terms that are added to a score before keys are selected.
+// The sum of the terms that are added to a score.
 double term_of(const OracleInput& in, int64_t query, int64_t key) {
   const OracleTerms& t = in.terms;
-  double sum = oracle_ramps(in.spec) ? 0 : by_head_of(in, query, key);
+  double sum = 0;
+  if (t.by_head.count > 0) sum += t.by_head.values[static_cast<size_t>(oracle_offset(in, t.by_head, query, key))];
   if (t.by_query.count > 0) {
     sum += vector_at(t.by_query.values, query, t.by_query.count)[oracle_offset(in, t.by_query, query, key)];
   }
@@ -205,11 +201,6 @@ double term_of(const OracleInput& in, int64_t query, int64_t key) {
     sum += in.scale * dot(vector_at(t.queries, query, in.head_dim), row, in.head_dim);
   }
   return sum;
-}
-
-// The term that is added to a selected score.
-double ramp_of(const OracleInput& in, int64_t query, int64_t key) {
-  return oracle_ramps(in.spec) ? by_head_of(in, query, key) : 0;
 }
 
 // Adds a score's gradient to the gradients of the terms.
@@ -264,7 +255,7 @@ void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
   double* out = vector_at(output.out, query, in.head_dim);
   const std::vector<int64_t> keys = selected(in, query, scores);
   Values chosen;
-  for (const int64_t key : keys) chosen.push_back(scores[key] + ramp_of(in, query, key));
+  for (const int64_t key : keys) chosen.push_back(scores[key]);
   const Values p = oracle_transform(in.spec.transform, in.alpha, chosen);
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t key = keys[i];
@@ -291,7 +282,7 @@ void backward_row(const OracleInput& in, const OracleOutput& output, int64_t que
   for (const int64_t key : keys) {
     const auto at = static_cast<size_t>(query * in.num_keys + key);
     const double factor = in.factor.empty() ? 1 : in.factor[at];
-    chosen.push_back(output.scores[at] + ramp_of(in, query, key));
+    chosen.push_back(output.scores[at]);
     weights.push_back(output.weights[at]);
     const double of_sum = given.sums == nullptr ? 0 : given.sums[oracle_offset(in, in.terms.sums, query, key)];
     grad.push_back(factor * (dot(given.out, vector_at(in.v, key, width), width) + of_sum));

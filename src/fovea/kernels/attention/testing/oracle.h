@@ -17,8 +17,7 @@ struct OracleOffsets {
   int64_t first = 0, count = 0;  // 0: none
   std::vector<double> values;
 };
-// The terms of a score of query i and key j with offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o]. If
-// oracle_ramps() of the spec, by_head[o] is added to selected scores alone.
+// The terms of a score of query i and key j with offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o].
 struct OracleTerms {
   OracleOffsets by_head, by_query, rows;  // [count], [num_queries, count], [count, head_dim]
   std::vector<double> queries;            // [num_queries, head_dim]
@@ -40,11 +39,6 @@ struct OracleInput {
 
 // Whether the key is a candidate of the query: the spec's pairs have it, and so have the pairs that come with the call.
 bool oracle_candidate(const OracleInput& input, const Row& row, int64_t query, int64_t key);
-
-// The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.
-inline bool oracle_ramps(const AttentionSpec& spec) {
-  return spec.select && spec.pairs().op == Pairs::Op::kLeaf && std::holds_alternative<AdaptiveSpan>(spec.pairs().leaf);
-}
 
 // The index in `of` of the offset of key `key` from query `query`.
 int64_t oracle_offset(const OracleInput& input, const OracleOffsets& of, int64_t query, int64_t key);

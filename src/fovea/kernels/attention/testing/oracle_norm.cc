@@ -77,12 +77,12 @@ Values apply(const LayerNorm&, const OracleNormInput& in) {
   for (size_t i = 0; i < c.size(); ++i) y.push_back(in.gain[i] * c[i] * r + in.bias[i]);
   return y;
 }
-// y = gain c r sigmoid(gate z) + bias, where c = z - mean(z) and r is the inverse root of the mean square of c.
+// y = sigmoid(gate z) (gain c r + bias), where c = z - mean(z) and r is the inverse root of the mean square of c.
 Values apply(const GatedLayerNorm&, const OracleNormInput& in) {
   const Values c = centred(in.z);
   const double r = inverse_root(c);
   Values y;
-  for (size_t i = 0; i < c.size(); ++i) y.push_back(in.gain[i] * c[i] * r * sigmoid(in.gate[i] * in.z[i]) + in.bias[i]);
+  for (size_t i = 0; i < c.size(); ++i) y.push_back(sigmoid(in.gate[i] * in.z[i]) * (in.gain[i] * c[i] * r + in.bias[i]));
   return y;
 }
 
@@ -116,13 +116,13 @@ OracleNormGradients back(const GatedLayerNorm&, const OracleNormInput& in, const
   Values u, through_gate;
   for (size_t i = 0; i < c.size(); ++i) {
     const double s = sigmoid(in.gate[i] * in.z[i]);
-    const double to_gate = grad[i] * in.gain[i] * c[i] * r * s * (1 - s);  // d loss / d (gate z)
+    const double to_gate = grad[i] * (in.gain[i] * c[i] * r + in.bias[i]) * s * (1 - s);  // d loss / d (gate z)
     u.push_back(grad[i] * in.gain[i] * s);
     through_gate.push_back(to_gate * in.gate[i]);
     out.gain.push_back(grad[i] * c[i] * r * s);
     out.gate.push_back(to_gate * in.z[i]);
+    out.bias.push_back(grad[i] * s);
   }
-  out.bias = grad;
   out.z = centred(rms_back(c, u));
   for (size_t i = 0; i < c.size(); ++i) out.z[i] += through_gate[i];
   return out;

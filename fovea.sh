@@ -63,31 +63,49 @@ prepare() {
   need_torch
 }
 
-# Torch_DIR of an earlier call would stay in CMake's cache.
+# A preset, then options of cmake. Torch_DIR of an earlier call would stay in CMake's cache.
 configure() {
   local libtorch=-UTorch_DIR
   [ -z "${Torch_DIR:-}" ] || libtorch=-DTorch_DIR=$Torch_DIR
   mkdir -p build
-  cmake --preset "$1" "$libtorch" >build/configure.log 2>&1 ||
+  cmake --preset "$1" "$libtorch" "${@:2}" >build/configure.log 2>&1 ||
     { cat build/configure.log >&2; fail "cmake failed; its output is above and in build/configure.log"; }
 }
 
-# Everything, or what is named: compile --target fovea
-compile() {
-  say "building into $build"
-  configure release
-  cmake --build --preset release "$@"
-  ln -sfn "$build/bin/fovea" fovea
+# What a release build has. here: the program, with kernels for this machine's instructions and plain ones. any: with
+# those for every machine. bench, test: with the benchmarks, or with the tests too.
+parts_of() {
+  case $1 in
+    here) echo -DFOVEA_LEVELS=native -DFOVEA_TESTS=OFF -DFOVEA_BENCH=OFF ;;
+    any) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=OFF -DFOVEA_BENCH=OFF ;;
+    bench) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=OFF -DFOVEA_BENCH=ON ;;
+    test) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=ON -DFOVEA_BENCH=ON ;;
+  esac
 }
 
-# --mpi comes first: the library that trains in several processes needs an MPI.
+# compile PARTS [BUILD OPTIONS]: all of these parts, or what is named, as in compile here --target fovea
+compile() {
+  local parts
+  read -ra parts <<<"$(parts_of "$1")"
+  say "building into $build"
+  configure release "${parts[@]}"
+  cmake --build --preset release "${@:2}"
+  [ ! -e "$build/bin/fovea" ] || ln -sfn "$build/bin/fovea" fovea
+}
+
+# --mpi: the library that trains in several processes needs an MPI.
 build() {
-  if [ "${1:-}" = --mpi ]; then
+  local parts=here
+  while true; do
+    case ${1:-} in
+      --mpi) need_packages libopenmpi-dev openmpi-bin ;;
+      --all) parts=test ;;
+      *) break ;;
+    esac
     shift
-    need_packages libopenmpi-dev openmpi-bin
-  fi
+  done
   prepare
-  compile "$@"
+  compile $parts "$@"
 }
 
 # Peers that check our numbers; the tests that need one say so when it is missing.
@@ -118,7 +136,7 @@ run_tests() {
   if [ "${1:-}" = --all ]; then chosen=("${@:2}"); fi
   prepare
   need_test_packages
-  compile
+  compile test
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
   shorten_spins
@@ -205,7 +223,7 @@ bench() {
   need_test_packages
   .venv/bin/python3 -c 'import torch' 2>/dev/null ||
     fail "bench: .venv has no torch, the peer; run it without Torch_DIR, or install into .venv the torch of that libtorch"
-  compile
+  compile bench
   local here=$PWD
   cd "$caller"
   exec "$here/.venv/bin/python3" "$here/bench/run.py" "$@"
@@ -221,12 +239,14 @@ demo() {
 install_tree() {
   [ $# -eq 1 ] && [ -n "$1" ] && [[ $1 != -* ]] ||
     fail "install: got $# arguments${1:+, '$1' the first}; expected the PREFIX to install under, as in ./fovea.sh install ~/fovea"
-  build
+  prepare
+  compile any
   cmake --install "$build" --prefix "$(cd "$caller" && realpath -m -- "$1")"
 }
 
 package() {
-  build
+  prepare
+  compile any
   need_packages patchelf binutils xz-utils
   say "packing; the libraries take a minute or two"
   python3 packaging/make_package.py "$build" dist
@@ -236,8 +256,7 @@ package() {
 wheel() {
   prepare
   need_test_packages
-  configure release
-  cmake --build --preset release --target fovea_python
+  compile any --target fovea_python
   shorten_spins
   .venv/bin/python3 packaging/make_wheel.py "$build/lib/libfovea_python.so" dist "$@"
 }
@@ -250,8 +269,10 @@ Usage: ./fovea.sh VERB
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
   test [--all] [CTEST OPTIONS]     install what is missing, build, run the tests; without options, fuzz briefly too;
                                    --all: also tests of headers and of packages in empty environments, as CI does
-  build [--mpi] [BUILD OPTIONS]    install what is missing, build a release (options of cmake --build); ./fovea is
-                                   the program; --mpi: training by several processes too
+  build [--mpi] [--all] [BUILD OPTIONS]
+                                   install what is missing, build the program ./fovea, with kernels for this machine
+                                   (options of cmake --build); --mpi: training by several processes too; --all: also
+                                   kernels for every machine, tests and benchmarks, as for test
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build

@@ -57,7 +57,7 @@ function(fovea_library_tests library name)
 endfunction()
 
 # fovea_isa_library(NAME [TILES ...] [LINK ...] [TEST_LINK ...])
-#   A library of kernels out of this folder. Each *_isa.cc is compiled once per level of kernels/simd/isa.h: FOVEA_ISA is
+#   A library of kernels out of this folder. Each *_isa.cc is compiled once per built level (FoveaLevels): FOVEA_ISA is
 #   its number, and the file itself switches the instruction set on for its own functions alone. Those of TILES, named
 #   without that ending, are compiled for the levels with tiles too: Intel's beside the vectors of level 3, FOVEA_TILES
 #   1, and for tests alone emulated ones beside portable vectors, FOVEA_TILES 0.
@@ -68,16 +68,14 @@ function(fovea_isa_library name)
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_isa\\.cc$")
-  set(levels 0)
   set(tiles "")
   if(FOVEA_EMULATED_TILES)
     set(tiles 0)
   endif()
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set(levels 0 1 2 3)
+  if(FOVEA_BUILT_TILES)
     list(APPEND tiles 1)
   endif()
-  foreach(level ${levels})
+  foreach(level ${FOVEA_BUILT_LEVELS})
     fovea_isa_objects(${name}_isa${level} SOURCES ${isa_sources} DEFINE FOVEA_ISA=${level} LINK ${ARG_LINK})
     list(APPEND sources $<TARGET_OBJECTS:${name}_isa${level}>)
   endforeach()
@@ -94,7 +92,7 @@ function(fovea_isa_library name)
       endif()
     endforeach()
   endif()
-  fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} LINK_PRIVATE fovea_emulated_tiles
+  fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} LINK_PRIVATE fovea_emulated_tiles fovea_levels
                 TEST_LINK ${ARG_TEST_LINK})
 endfunction()
 

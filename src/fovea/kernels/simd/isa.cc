@@ -78,7 +78,21 @@ bool has_slow_bf16_pairs() {
 #endif
 }
 
-bool runs(Isa level) { return level == Isa::kAmxEmulated ? FOVEA_EMULATED_TILES != 0 : level <= highest(); }
+bool is_built(Isa level) {
+  return level == Isa::kAmxEmulated ? FOVEA_EMULATED_TILES != 0 : (FOVEA_LEVEL_MASK >> static_cast<int>(level) & 1) != 0;
+}
+
+bool runs(Isa level) { return is_built(level) && (level == Isa::kAmxEmulated || level <= highest()); }
+
+// The names of the levels that `has` is true of.
+template <class Has>
+std::string names_of(const Has& has) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (has(static_cast<Isa>(i))) names.emplace_back(kNames[i]);
+  }
+  return join(names, ", ");
+}
 
 Isa asked() {
   const char* text = std::getenv("FOVEA_CPU");
@@ -91,13 +105,16 @@ Isa asked() {
                       ": this Fovea was built without tests, which alone use emulated tiles; unset "
                       "it or name another level"));
     }
+    if (!is_built(level)) {
+      throw Error(cat("FOVEA_CPU=", text, ": this Fovea was built for ", names_of(is_built),
+                      "; unset it, name one of these, or build with ./fovea.sh build --all"));
+    }
     if (!runs(level)) {
       throw Error(cat("FOVEA_CPU=", text, ": this machine's best is ", name(best_isa()), "; unset it or name that"));
     }
     return level;
   }
-  throw Error(cat("FOVEA_CPU=", text,
-                  " is not a level; known: ", join(std::vector<std::string>(kNames.begin(), kNames.end()), ", ")));
+  throw Error(cat("FOVEA_CPU=", text, " is not a level; known: ", names_of([](Isa) { return true; })));
 }
 
 Isa& current() {
@@ -107,7 +124,15 @@ Isa& current() {
 
 }  // namespace
 
-Isa best_isa() { return highest() == Isa::kAvx512Bf16 && has_slow_bf16_pairs() ? Isa::kAvx512 : highest(); }
+Isa best_isa() {
+  const auto prefers = [](Isa level) { return runs(level) && level != Isa::kAmxEmulated; };
+  for (int i = static_cast<int>(Isa::kAvx512Amx); i > 0; --i) {
+    const auto level = static_cast<Isa>(i);
+    const bool is_slow = level == Isa::kAvx512Bf16 && has_slow_bf16_pairs() && is_built(Isa::kAvx512);
+    if (prefers(level) && !is_slow) return level;
+  }
+  return Isa::kPortable;
+}
 
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> levels;
@@ -120,6 +145,7 @@ std::vector<Isa> runnable_isas() {
 Isa isa() { return current(); }
 
 Isa vector_isa() {
+  // The emulated tiles, which only builds of all levels have, stand beside the best vectors of the machine.
   static const Isa kBest = std::min(highest(), Isa::kAvx512Bf16);
   return isa() >= Isa::kAvx512Amx ? kBest : isa();
 }

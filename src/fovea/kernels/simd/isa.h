@@ -3,6 +3,12 @@
 #include <string_view>
 #include <vector>
 
+// Bit i: the level i of Isa is built; FOVEA_LEVELS=native leaves levels out. Only the sources that call with_isa() or
+// with_tiled_isa() are told, so that a level's own code does not depend on it.
+#ifndef FOVEA_LEVEL_MASK
+#define FOVEA_LEVEL_MASK 0x1f
+#endif
+
 // Instruction sets of the CPU kernels. A file named *_isa.cc is compiled once for each level, with FOVEA_ISA set to the
 // level's number; everything in it and in the *-inl.h headers it includes lies in unnamed namespaces, so that the
 // linker never merges code of two levels. Such a file includes isa_begin-inl.h after its ordinary headers and
@@ -20,14 +26,15 @@ struct IsaTag {
   static constexpr Isa kIsa = kLevel;
 };
 
-// The fastest level that this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
-// another one; an unknown name or a level that the machine lacks is an Error.
+// The fastest level that this build has and this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
+// another one; an unknown name or a level that the build or the machine lacks is
+// an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
 // The fastest one. The first call asks the system for the use of tiles.
 Isa best_isa();
-// All that this machine runs.
+// All that this build has and this machine runs.
 std::vector<Isa> runnable_isas();
 // The level of isa()'s vectors, at most kAvx512Bf16.
 Isa vector_isa();
@@ -42,15 +49,21 @@ template <class Work>
 decltype(auto) with_isa(Work&& work) {
 #if defined(__x86_64__)
   switch (vector_isa()) {
+#if FOVEA_LEVEL_MASK & 8
     case Isa::kAvx512Amx:
     case Isa::kAmxEmulated:
     case Isa::kAvx512Bf16:
       return work(IsaTag<Isa::kAvx512Bf16>{});
+#endif
+#if FOVEA_LEVEL_MASK & 4
     case Isa::kAvx512:
       return work(IsaTag<Isa::kAvx512>{});
+#endif
+#if FOVEA_LEVEL_MASK & 2
     case Isa::kAvx2:
       return work(IsaTag<Isa::kAvx2>{});
-    case Isa::kPortable:
+#endif
+    default:
       break;
   }
 #endif
@@ -63,7 +76,7 @@ bool has_tiles();
 // work(IsaTag<isa()>{}), for files that are compiled for the levels with tiles too.
 template <class Work>
 decltype(auto) with_tiled_isa(Work&& work) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && FOVEA_LEVEL_MASK & 16
   if (isa() == Isa::kAvx512Amx) return work(IsaTag<Isa::kAvx512Amx>{});
 #endif
 #if FOVEA_EMULATED_TILES

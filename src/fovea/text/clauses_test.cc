@@ -194,10 +194,10 @@ TEST(ClauseCommand, LabelsWordsAndLetsCorrectionsWin) {
 }
 
 TEST(ClauseCommand, SplitsColumnsByTags) {
-  Columns text("Who WP\nis VBZ\nsinging VBG\n\n\nhe PRP\n");
+  Columns text("Who WP\nleft VBD\nsinging VBG\n\n\nhe PRP\n");
   text.options.tag_column = 2;
   text.options.level = 6;
-  EXPECT_EQ(text.run(), "Who is \tsinging\nhe\n");
+  EXPECT_EQ(text.run(), "Who left \tsinging\nhe\n");
   // Tags in small letters are tags if the dictionary has one of them.
   Columns own("who wp\nruns vbz\n");
   write_file(own.folder / "words", "relative\twho\twp\n");

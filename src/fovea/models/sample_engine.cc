@@ -63,7 +63,7 @@ void SampleEngine::match_state() {
   }
   std::erase_if(rows_, [](const Row& row) { return row.is_gone; });
   if (!state_ || kept.empty()) {
-    state_ = model_.model->start(added, model_.decoder, nn::StepCache::Rows::kApart, texts_.cut, texts_.cache);
+    state_ = model_.model->start(added, model_.decoder, nn::StepRows::kApart, texts_.cut, texts_.cache);
     return;
   }
   if (any_gone) state_->reorder(kept);

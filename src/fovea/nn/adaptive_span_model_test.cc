@@ -64,7 +64,7 @@ TEST(AdaptiveSpan, LongTextsGenerateAsTheirFullPass) {
   }
   std::vector<std::vector<int64_t>> rows(1);
   for (int64_t i = 0; i < 130; ++i) rows[0].push_back(i * i % 17);
-  auto state = model->start(1, model->pack(), StepCache::Rows::kApart);
+  auto state = model->start(1, model->pack(), StepRows::kApart);
   const Packed batch = packed(rows);
   EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
   for (int64_t token = 0; token < 3; ++token) {

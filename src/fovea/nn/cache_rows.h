@@ -3,16 +3,12 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "fovea/nn/attention.h"
+#include "fovea/nn/stepper.h"
 #include "fovea/ops/narrow_rows.h"
 
 namespace fovea::nn {
-
-// The type in which a cache keeps keys and values: the model's, or a narrower one.
-enum class CacheType : uint8_t { kModel, kBFloat16, kInt8 };
-inline constexpr std::string_view kCacheTypes = "model|bfloat16|int8";  // in the order of the enumeration
 
 // Whether the heads of a token or the tokens of a head lie side by side in a buffer. A step over a long sequence reads
 // all tokens of a head, and takes half the time where they follow one another.

@@ -239,7 +239,7 @@ TEST(Memory, StepByStepIsThePassOverSegments) {
       if (attention == "topk(3)" && positions != std::string("rotary")) continue;  // equal words, equal scores
       // Clusters depend on the turn of a query, which counts from the memory's beginning in a pass, and in steps not.
       if (attention.find("routed") != std::string::npos && positions == std::string("rotary")) continue;
-      for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
+      for (const StepRows kind : {StepRows::kApart, StepRows::kShared}) {
         Model model = memory_model(attention, positions, "post", 2);
         const int64_t segment = 5, limit = 3;
         Texts rows = random_texts({17, 1, 5, 9}, 8);

@@ -7,6 +7,7 @@
 
 #include "fovea/nn/embedding.h"
 #include "fovea/nn/model_sides.h"
+#include "fovea/nn/stack_stepper.h"
 
 namespace fovea::nn {
 namespace {
@@ -154,9 +155,9 @@ std::shared_ptr<const PrepackedStack> ModelImpl::pack(ops::PrepackedLayer::Forma
 }
 
 std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PrepackedStack>& layers,
-                                          StepCache::Rows kind, const StreamCut& cut, CacheType cache) const {
+                                          StepRows kind, const StreamCut& cut, CacheType cache) const {
   const DecoderSide& side = parts_->decoder.value();
-  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind, rows);
+  return std::make_shared<StackStepper>(StackStepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind, rows);
 }
 
 int64_t ModelImpl::count_narrow_layers() const {
@@ -171,7 +172,7 @@ std::shared_ptr<Stepper> ModelImpl::start(const OtherSide& other, const std::vec
                                           const std::shared_ptr<const PrepackedStack>& layers) const {
   const c10::InferenceMode guard;
   const DecoderSide& side = parts_->decoder.value();
-  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers}, StepCache::Rows::kShared,
+  return std::make_shared<StackStepper>(StackStepper::Parts{side.stack, side.embedding, layers}, StepRows::kShared,
                                    std::ssize(sentences), CrossSteps(side.stack, other, sentences));
 }
 

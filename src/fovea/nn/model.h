@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/nn/clauses.h"
+#include "fovea/nn/embedding.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/stepper.h"
 #include "fovea/spec/model_config.h"
@@ -27,6 +28,9 @@
 //   output.weight [V, M], output.bias [V]     of the decoder, but always without its name; no weight if it is tied, no
 //                                             bias unless --transformer-biases is all
 namespace fovea::nn {
+
+class MemoryPass;       // memory.h
+struct PrepackedStack;  // stack.h
 
 // The inputs of a model that are not text.
 struct MediaInput {
@@ -90,7 +94,7 @@ class ModelImpl : public torch::nn::Module {
       ops::PrepackedLayer::Format format = ops::PrepackedLayer::Format::kExact) const;
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
   std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PrepackedStack>& layers,
-                                 StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {},
+                                 StepRows kind = StepRows::kApart, const StreamCut& cut = {},
                                  CacheType cache = CacheType::kModel) const;
   // The decoder's layers whose cache can be of another type than the model's; 0 on other devices than the CPU.
   int64_t count_narrow_layers() const;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing;
 using Sequences = std::vector<std::vector<int64_t>>;
-using Rows = StepCache::Rows;
+using Rows = StepRows;
 
 // In double, and in float, where the fast kernels run: sums of some hundred numbers near 1 in another order.
 double bound_of(at::ScalarType type) { return type == at::kDouble ? 1e-11 : 1e-4; }

@@ -248,7 +248,7 @@ TEST(RoutingModule, ABlankModelTakesNoMemory) {
 // A prompt and some steps, in which rows change their places, give the last states of full passes over the tokens so
 // far.
 void expect_steps_of_full_passes(Model& model) {
-  for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
+  for (const StepRows kind : {StepRows::kApart, StepRows::kShared}) {
     auto state = model->start(2, model->pack(), kind);
     std::vector<std::vector<int64_t>> texts = {{3, 1, 4, 1, 5, 9, 2}, {5}};
     const Packed batch = packed(texts);

@@ -11,6 +11,7 @@
 #include "fovea/nn/layers.h"
 #include "fovea/nn/memory.h"
 #include "fovea/nn/ssru.h"
+#include "fovea/nn/stepper.h"
 #include "fovea/spec/attention_config.h"
 #include "fovea/spec/stack_config.h"
 
@@ -87,10 +88,6 @@ void apply_changes(std::span<const MechanismChange> changes);
 struct StackInput {
   at::Tensor embedded, offsets, positions;
   std::shared_ptr<MemoryPass> memory = nullptr;  // of earlier segments, which self-attention sees too, if any
-};
-// The side that cross-attention reads: [T_k, M] and offsets [B + 1].
-struct OtherSide {
-  at::Tensor encoded, offsets;
 };
 
 // The blocks of layer i: over whole sequences, or for some more tokens over caches. The first is self-attention or the

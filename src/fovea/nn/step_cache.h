@@ -8,6 +8,7 @@
 
 #include "fovea/nn/cache_rows.h"
 #include "fovea/nn/screened_keys.h"
+#include "fovea/nn/stepper.h"
 
 namespace fovea::nn {
 
@@ -15,11 +16,7 @@ namespace fovea::nn {
 // of them belong to each row. Rows may have different lengths. Without layers it counts the tokens of each row alone.
 class StepCache {
  public:
-  // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
-  // (beams) share its tokens.
-  // kApart: each row has its tokens side by side in a range of its own, which no list names. A second row that
-  // continues the same row gets a copy.
-  enum class Rows : uint8_t { kShared, kApart };
+  using Rows = StepRows;
   struct Shape {
     int64_t layers, heads, head_dim;
   };

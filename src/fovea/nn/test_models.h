@@ -123,7 +123,7 @@ inline double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
 // fast kernels run, sums have another order.
 inline void expect_steps_as_full_passes(Model& model, at::ScalarType type) {
   const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-  for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
+  for (const StepRows kind : {StepRows::kApart, StepRows::kShared}) {
     std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
     auto state = model->start(3, model->pack(), kind);
     const Packed batch = packed(rows);

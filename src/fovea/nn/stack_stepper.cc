@@ -1,4 +1,4 @@
-#include "fovea/nn/stepper.h"
+#include "fovea/nn/stack_stepper.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
@@ -13,7 +13,7 @@
 namespace fovea::nn {
 namespace {
 
-StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t rows) {
+StepCache empty_cache(const StackStepper::Parts& parts, StepRows kind, int64_t rows) {
   if (parts.stack.place().recurrent) return {kind, rows, {}, parts.embedding.weight().options()};
   const AttentionPlace& place = parts.stack.layers().front()->self_attention->place();
   return {
@@ -22,7 +22,7 @@ StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t
 
 }  // namespace
 
-Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::optional<CrossSteps> cross)
+StackStepper::StackStepper(const Parts& parts, StepRows kind, int64_t rows, std::optional<CrossSteps> cross)
     : stack_(parts.stack),
       embedding_(parts.embedding),
       layers_(parts.layers),
@@ -46,24 +46,24 @@ Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::op
   }
 }
 
-at::Tensor Stepper::step(const at::Tensor& tokens) {
+at::Tensor StackStepper::step(const at::Tensor& tokens) {
   const c10::InferenceMode guard;
   return run(tokens, at::arange(cache_.rows() + 1, at::kLong));
 }
 
-at::Tensor Stepper::prefill(const at::Tensor& tokens, const at::Tensor& offsets) {
+at::Tensor StackStepper::prefill(const at::Tensor& tokens, const at::Tensor& offsets) {
   const c10::InferenceMode guard;
   const at::Tensor last = offsets.narrow(0, 1, cache_.rows()) - 1;
   return read(tokens, offsets).index_select(0, last.to(tokens.device()));
 }
 
-at::Tensor Stepper::read(const at::Tensor& tokens, const at::Tensor& offsets) {
+at::Tensor StackStepper::read(const at::Tensor& tokens, const at::Tensor& offsets) {
   const c10::InferenceMode guard;
   TORCH_CHECK(!cross_, "only stacks without cross-attention read several tokens at once");
   return cut_.segment > 0 ? read_segments(tokens, offsets) : run(tokens, offsets);
 }
 
-at::Tensor Stepper::read_segments(const at::Tensor& tokens, const at::Tensor& offsets) {
+at::Tensor StackStepper::read_segments(const at::Tensor& tokens, const at::Tensor& offsets) {
   std::vector<int64_t> next(offsets.const_data_ptr<int64_t>(), offsets.const_data_ptr<int64_t>() + cache_.rows());
   const auto* ends = offsets.const_data_ptr<int64_t>() + 1;
   at::Tensor hidden;
@@ -84,7 +84,7 @@ at::Tensor Stepper::read_segments(const at::Tensor& tokens, const at::Tensor& of
   }
 }
 
-std::vector<int64_t> Stepper::first_seen() const {
+std::vector<int64_t> StackStepper::first_seen() const {
   std::vector<int64_t> first(cache_.lengths().size(), 0);
   if (cut_.segment == 0) return first;
   for (size_t r = 0; r < first.size(); ++r) {
@@ -94,7 +94,7 @@ std::vector<int64_t> Stepper::first_seen() const {
   return first;
 }
 
-at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
+at::Tensor StackStepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   const TokenPositions positions = token_positions(offsets, cache_.lengths());
   TokenPositions added = positions;
   if (cut_.segment > 0) added = {positions.position.remainder(cut_.segment), std::min(positions.longest, cut_.segment)};
@@ -112,7 +112,7 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
        .feed_forward = [&](size_t i, const at::Tensor& x) { return layers_->layers[i].feed_forward(x); }});
 }
 
-void Stepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> first) {
+void StackStepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> first) {
   lengthen_tables();
   const StepCache::Keys keys = cache_.key_places(first);
   for (ops::AttentionOptions& options : options_) {
@@ -123,7 +123,7 @@ void Stepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> fir
   }
 }
 
-at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions) {
+at::Tensor StackStepper::self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions) {
   const Attention::Prepacked& packed = *layers_->layers[layer].self_attention;
   const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
@@ -149,7 +149,7 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   return packed.output(attention.mix(mixed, tables_[layer], options));
 }
 
-void Stepper::lengthen_tables() {
+void StackStepper::lengthen_tables() {
   tables_.resize(stack_.layers().size());
   const auto lengths = cache_.lengths();
   const int64_t longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
@@ -162,12 +162,12 @@ void Stepper::lengthen_tables() {
   }
 }
 
-at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {
+at::Tensor StackStepper::cross_attention(size_t layer, const at::Tensor& x) const {
   const Attention::Prepacked& packed = *layers_->layers[layer].cross_attention;
   return packed.output(cross_->mix(layer, packed.project(x), cache_.lengths()));
 }
 
-void Stepper::reorder(const std::vector<int64_t>& parents) {
+void StackStepper::reorder(const std::vector<int64_t>& parents) {
   const c10::InferenceMode guard;
   if (cross_) cross_->inherit(parents);
   for (const auto& routing : routing_) {
@@ -177,17 +177,17 @@ void Stepper::reorder(const std::vector<int64_t>& parents) {
   cache_.inherit(parents);
 }
 
-bool Stepper::can_add() const {
+bool StackStepper::can_add() const {
   return (!cross_ || cross_->can_add()) && std::ranges::none_of(routing_, [](const auto& of) { return of != nullptr; });
 }
 
-void Stepper::add_rows(int64_t count) {
+void StackStepper::add_rows(int64_t count) {
   const c10::InferenceMode guard;
   TORCH_CHECK(can_add() && !cross_, "rows of routed heads begin together, and those of a decoder with sentences");
   cache_.add_rows(count);
 }
 
-void Stepper::add_sentences(const OtherSide& other) {
+void StackStepper::add_sentences(const OtherSide& other) {
   const c10::InferenceMode guard;
   TORCH_CHECK(can_add() && cross_, "rows of routed heads begin together, and only a decoder reads sentences");
   cross_->add(other);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/dropout.h"

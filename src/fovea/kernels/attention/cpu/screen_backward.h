@@ -25,14 +25,14 @@ struct Pair {
 // The keys and values of a sequence under one of their heads, and the pieces that read them.
 struct BackwardKeys {
   KeyPieces pieces;
-  HeadRows k, v;
+  HeadCopy k, v;
 };
 
 struct BackwardPiece {
   Piece piece;
   const BackwardKeys* keys = nullptr;
   Selection selection;
-  HeadRows q, grad_out;
+  HeadCopy q, grad_out;
   // For the listed pairs: where each row's pairs begin (a task's pairs are followed by room for 16 more), and the
   // results of the backward pass for them. Rows whose lists found no room have no pairs here.
   std::vector<int64_t> row_begin;  // [queries + 1]

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/testing/cases.h"
 
 // Tests the lists that screening leaves: groups of pieces, room, weights.

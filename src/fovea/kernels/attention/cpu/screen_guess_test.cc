@@ -16,7 +16,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/cpu/screen_search.h"
 #include "fovea/kernels/attention/cpu/screened_score_test.h"

@@ -8,17 +8,7 @@
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
-#include "fovea/kernels/layer/element-inl.h"
-//
-#include "fovea/kernels/layer/tile-inl.h"
-//
-#include "fovea/kernels/layer/pack-inl.h"
-//
-#include "fovea/kernels/layer/emit-inl.h"
-//
+
 #include "fovea/kernels/layer/row_block-inl.h"
 
 namespace fovea::kernels {

@@ -6,9 +6,7 @@
 #include "fovea/kernels/layer/at_level.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
 
 namespace fovea::kernels {

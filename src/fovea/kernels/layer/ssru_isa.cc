@@ -7,10 +7,9 @@
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/math-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 
 namespace fovea::kernels {
 namespace {

@@ -1,8 +1,10 @@
 #pragma once
+#include "fovea/kernels/simd/simd-inl.h"
 #if defined(FOVEA_TILES)
 #include "fovea/kernels/simd/tiles-inl.h"
 #endif
-// The innermost product, between isa_begin-inl.h and isa_end-inl.h only, after simd-inl.h.
+
+// The innermost product.
 // A step is four bytes of depth: one float, two neighbouring bfloat16 where the machine multiplies those in pairs, or
 // four numbers of 8 bits (int8-inl.h). Sum: what is summed, kLanes columns; Right: a vector of the right factor.
 namespace fovea::kernels {

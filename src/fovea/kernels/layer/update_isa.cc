@@ -9,11 +9,8 @@
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
-//
 #include "fovea/kernels/layer/mask-inl.h"
 
 namespace fovea::kernels {

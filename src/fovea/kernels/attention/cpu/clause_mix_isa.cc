@@ -285,7 +285,7 @@ class MixBackwardTask : ClauseMixTaskBase {
     grad_dots_.multiply({b_.grad_out, padded_, b_.value_panels, b_.grads, stride_}, rows, part());
     mask_end(b_.weights, rows);
     SoftmaxRow().weigh({b_.weights, stride_, part().size(), nullptr, 0}, rows, b_.factors);
-    for (int64_t r = 0; r < rows; ++r) grade_row(first + r, r, grad_p);
+    for (int64_t r = 0; r < rows; ++r) backward_row(first + r, r, grad_p);
     multiply({.a = b_.grads,
               .a_row = stride_,
               .b = b_.keys,
@@ -317,7 +317,7 @@ class MixBackwardTask : ClauseMixTaskBase {
 
   // Given the mean gradient d_l of each part's weights, adds that of the levels' p.
   template <class D>
-  void grade_levels(const D& d, double* grad_p) const {
+  void add_level_gradients(const D& d, double* grad_p) const {
     double outer = 1;
     for (size_t l = 0; l < static_cast<size_t>(shape_.levels); ++l) {
       grad_p[l] += outer * (mixed(d, l + 1) - d(l));
@@ -326,10 +326,10 @@ class MixBackwardTask : ClauseMixTaskBase {
   }
 
   // Exponentials and gradients of weights to weights and gradients of scores.
-  void grade_row(int64_t query, int64_t r, double* grad_p) {
+  void backward_row(int64_t query, int64_t r, double* grad_p) {
     float *e = b_.weights + r * stride_, *g = b_.grads + r * stride_;
     MixRow row = row_of(query);
-    if (!add_clauses(e, b_.factors[r], row)) return grade_rare_row(r, row, grad_p);
+    if (!add_clauses(e, b_.factors[r], row)) return backward_rare_row(r, row, grad_p);
     const auto levels = static_cast<size_t>(row.levels);
     std::array<float, kMixLevels + 1> means{};
     for (size_t l = 0; l <= levels; ++l) {
@@ -342,7 +342,7 @@ class MixBackwardTask : ClauseMixTaskBase {
                    [&](int64_t j, M in) { total = fma(select(in, load(e + j), set(0)), load(g + j), total); });
       means[l] = sum(total) * row.inverse[l];
     }
-    grade_levels([&](size_t l) { return double{means[l]}; }, grad_p);
+    add_level_gradients([&](size_t l) { return double{means[l]}; }, grad_p);
     const auto factors = factors_of(row);
     // centres[own], for keys in the clause of level `own` but not of a deeper one: the sum of c_l means[l] / Z_l.
     std::array<float, kMixLevels + 1> centres{};
@@ -362,7 +362,7 @@ class MixBackwardTask : ClauseMixTaskBase {
     }
   }
 
-  void grade_rare_row(int64_t r, const MixRow& row, double* grad_p) {
+  void backward_rare_row(int64_t r, const MixRow& row, double* grad_p) {
     float* scores = b_.rare;
     auto* parts = reinterpret_cast<double*>(b_.rare + stride_);
     float *e = b_.weights + r * stride_, *g = b_.grads + r * stride_;
@@ -372,7 +372,7 @@ class MixBackwardTask : ClauseMixTaskBase {
     std::array<double, kMixLevels + 1> means{};
     for (size_t l = 0; l <= static_cast<size_t>(row.levels); ++l)
       for (int64_t j = row.begin[l]; j < row.end[l]; ++j) means[l] += probability(l, j) * double{g[j]};
-    grade_levels([&](size_t l) { return means[l]; }, grad_p);
+    add_level_gradients([&](size_t l) { return means[l]; }, grad_p);
     for (int64_t j = 0; j < length(); ++j) {
       e[j] = static_cast<float>(mixed([&](size_t l) { return probability(l, j); }));
       g[j] = static_cast<float>(mixed([&](size_t l) { return probability(l, j) * (double{g[j]} - means[l]); }));

@@ -4,8 +4,9 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// Screening: a selection does not need exact scores of the keys that it drops. All pairs are scored in a small format,
-// with a proved bound on the error; keys that may still be selected are scored exactly. Normalised units:
+// Screening within one call: a selection does not need exact scores of the keys that it drops. All pairs are scored in
+// a small format, with a proved bound on the error; keys that may still be selected are scored exactly. (key_screen.h
+// is another thing: a copy of a cache's keys.) Normalised units:
 //     query  x = +-q 2^-a      key  y = (k - m) 2^-b      score = f (x . y) + a constant of the row
 // with m the mean of some keys (a constant of the row changes no selection) and f > 0.
 namespace fovea::kernels {

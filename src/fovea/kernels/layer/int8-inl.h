@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/layer/pack-inl.h"
+#include "fovea/kernels/layer/emit-inl.h"
 #if FOVEA_ISA == 0 && defined(__SSE2__) && !defined(FOVEA_TILES)
 #include <emmintrin.h>
 #endif

@@ -257,18 +257,22 @@ class WordsBlock {
   WordsRow* rows_;
 };
 
+}  // namespace
+
 // ---- layers ----
 
+template <Isa kLevel>
 template <class T>
-PackedSize packed_size(const LayerWeights<T>& from, LayerFormat format) {
+PackedSize PrepackedLayers<kLevel>::size(const LayerWeights<T>& from, LayerFormat format) {
   const int64_t panels = pieces_of(from.columns, kTileColumns);
   const bool int8 = format == LayerFormat::kInt8;
   const int64_t steps = int8 ? steps_of<AnyBytes>(from.depth) : steps_of<typename StepOf<T>::type>(from.depth);
   return {panels, steps, panels * kTileColumns};
 }
 
+template <Isa kLevel>
 template <class T>
-void fill_panel(const LayerWeights<T>& from, int64_t panel, PrepackedLayer& to) {
+void PrepackedLayers<kLevel>::fill(const LayerWeights<T>& from, int64_t panel, PrepackedLayer& to) {
   const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, from.columns - first);
   const T* weight = from.weight + first * from.depth;
   float* words = to.panel(first);
@@ -283,8 +287,9 @@ void fill_panel(const LayerWeights<T>& from, int64_t panel, PrepackedLayer& to) 
   }
 }
 
+template <Isa kLevel>
 template <class T>
-void layer_rows(const LayerRows<T>& job, Executor& executor) {
+void PrepackedLayers<kLevel>::run(const LayerRows<T>& job, Executor& executor) {
   const PrepackedLayer& layer = *job.layer;
   const RowsOf<T, float> rows{.a = {job.a, nullptr, job.a_stride, 0},
                               .panels = layer.panel(0),
@@ -305,43 +310,21 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
   });
 }
 
-int64_t all_words(const NextWords& job, Executor& executor) {
+template <Isa kLevel>
+int64_t PrepackedLayers<kLevel>::run(const NextWords& job, Executor& executor) {
   std::atomic<int64_t> bad = 0;
   in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { bad += WordsBlock(job, first, count).run(); });
   return bad;
 }
 
-}  // namespace
-
-template <Isa kLevel>
-PackedSize PrepackedLayers<kLevel>::size(const LayerWeights<float>& from, LayerFormat format) {
-  return packed_size(from, format);
-}
-template <Isa kLevel>
-PackedSize PrepackedLayers<kLevel>::size(const LayerWeights<uint16_t>& from, LayerFormat format) {
-  return packed_size(from, format);
-}
-template <Isa kLevel>
-void PrepackedLayers<kLevel>::fill(const LayerWeights<float>& from, int64_t panel, PrepackedLayer& to) {
-  fill_panel(from, panel, to);
-}
-template <Isa kLevel>
-void PrepackedLayers<kLevel>::fill(const LayerWeights<uint16_t>& from, int64_t panel, PrepackedLayer& to) {
-  fill_panel(from, panel, to);
-}
-template <Isa kLevel>
-void PrepackedLayers<kLevel>::run(const LayerRows<float>& job, Executor& executor) {
-  layer_rows(job, executor);
-}
-template <Isa kLevel>
-void PrepackedLayers<kLevel>::run(const LayerRows<uint16_t>& job, Executor& executor) {
-  layer_rows(job, executor);
-}
-template <Isa kLevel>
-int64_t PrepackedLayers<kLevel>::run(const NextWords& job, Executor& executor) {
-  return all_words(job, executor);
-}
 template struct PrepackedLayers<kThisIsa>;
+using Layers = PrepackedLayers<kThisIsa>;
+template PackedSize Layers::size(const LayerWeights<float>&, LayerFormat);
+template PackedSize Layers::size(const LayerWeights<uint16_t>&, LayerFormat);
+template void Layers::fill(const LayerWeights<float>&, int64_t, PrepackedLayer&);
+template void Layers::fill(const LayerWeights<uint16_t>&, int64_t, PrepackedLayer&);
+template void Layers::run(const LayerRows<float>&, Executor&);
+template void Layers::run(const LayerRows<uint16_t>&, Executor&);
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -6,8 +6,8 @@
 #include "fovea/base/executor.h"
 #include "fovea/base/workspace.h"
 
-// The training of an indexer (index_topk.h): its target is the attention of a layer over the keys that it chose, and its
-// loss the distance of its scores from that target.
+// The training of an indexer (index_topk.h): its target is the attention of a layer over the keys that it chose, and
+// its loss the distance of its scores from that target.
 namespace fovea::kernels {
 
 // The keys that an indexer chose: element (sequence, query, place) of [batch, queries, count] is a key of the query's

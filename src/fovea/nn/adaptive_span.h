@@ -11,7 +11,7 @@
 #include "fovea/nn/pass_extras.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/adaptive_span.h"
-#include "fovea/spec/span_config.h"
+#include "fovea/spec/stack_config.h"
 
 // Adaptive span (spec/adaptive_span.h): the learned spans of an attention's heads, and the model's table of distances.
 // H heads of D, S of them with a span.

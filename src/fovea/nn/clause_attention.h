@@ -10,7 +10,7 @@
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
 
-// Attention within clauses and its mixture with attention to all keys (spec/clause_attention.h). A clause is attended
+// Attention within clauses and its mixture with attention to all keys (spec/attention_spec.h). A clause is attended
 // to as a sequence of its own, so every kernel serves.
 namespace fovea::nn {
 

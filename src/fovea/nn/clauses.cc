@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fovea/nn/index_tensor.h"
-#include "fovea/spec/clause_attention.h"
+#include "fovea/spec/attention_spec.h"
 
 namespace fovea::nn {
 

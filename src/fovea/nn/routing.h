@@ -7,7 +7,7 @@
 #include "fovea/nn/pass_extras.h"
 #include "fovea/ops/routing.h"
 #include "fovea/spec/attention_spec.h"
-#include "fovea/spec/routing_config.h"
+#include "fovea/spec/stack_config.h"
 
 // The clusters of an attention's routed heads (spec/routed.h): centroids learned by online k-means. R heads that have
 // centroids, C clusters, at most, of a head, D.

@@ -13,7 +13,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/indexer/index_loss.h"
-#include "fovea/kernels/indexer/index_target.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/layer_tensors.h"

@@ -38,7 +38,7 @@ Angles angles_of(const at::Tensor& positions, int64_t head_dim, double base) {
 }
 
 template <class E>
-kernels::HeadRows<E> head_rows(const at::Tensor& x) {
+kernels::Rows<E> head_rows(const at::Tensor& x) {
   return {elements<std::remove_const_t<E>>(x), x.stride(0), x.stride(1)};
 }
 

@@ -10,8 +10,8 @@
 #include "fovea/ops/routing_rows.h"
 #include "fovea/spec/attention_spec.h"
 
-// Routed attention (spec/routed.h) of one head group: H heads of D, c clusters. Queries and keys are normalised to the
-// norm sqrt(D), clusters take their members, and the kernels compute attention within each of them.
+// Routed attention (spec/attention_spec.h) of one head group: H heads of D, c clusters. Queries and keys are normalised
+// to the norm sqrt(D), clusters take their members, and the kernels compute attention within each of them.
 namespace fovea::ops {
 
 // The use of a query's own key, if keys are queries. kLast: it counts only if there is no other key.

@@ -38,7 +38,7 @@ struct RoutedBatch {
   AttentionKind kind = AttentionKind::kSelf;
   std::vector<kernels::Sequence> sequences;
   std::string spec;              // within a cluster
-  bool limits_own_keys = false;  // spec/routed.h
+  bool limits_own_keys = false;  // spec/attention_spec.h
   // If limits_own_keys: the keys that each member of the queries sees, by their places in the list of its cluster's
   // keys, [N, most] int32 on the CPU, -1 in places left over. Else undefined.
   at::Tensor seen;

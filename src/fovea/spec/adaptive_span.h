@@ -11,7 +11,7 @@
 // and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the k greatest of m(t) exp(score) are
 // kept, as in the published code (lancopku, adaptive_span.py: the mask acts before torch.topk): the logarithm of the
 // mask is a term of the score by distance. A head reaches `reach` keys, those whose mask is above 0, and some more,
-// because the limit is cut by multiples of 64. Keys behind the reach are no candidates.
+// because the limit is cut by multiples of 64. Keys behind the reach are not candidates.
 namespace fovea {
 
 // The number of keys before a query that a head with this z reaches, at most span.limit.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "fovea/base/strings.h"
-#include "fovea/spec/across_texts.h"
 #include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/attention_spec.h"

@@ -1,19 +1,19 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/spec/attention_kind.h"
-#include "fovea/spec/clause_attention.h"
 #include "fovea/spec/norms.h"
 #include "fovea/spec/patterns.h"
-#include "fovea/spec/routed.h"
 #include "fovea/spec/transforms.h"
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
@@ -46,6 +46,62 @@ struct TopK {
   bool operator==(const TopK&) const = default;
 };
 
+// Routing attention (Roy, Saffar, Vaswani, Grangier 2021), "routed(c,w)": queries and keys are put into c clusters by
+// online k-means, and attention runs within each cluster. The stages after it act within a cluster, where a token's
+// position is its rank among the members.
+struct Routed {
+  enum class Members : uint8_t {
+    kBest,    // each cluster takes the w tokens nearest to its centroid, in the whole sequence
+    kCausal,  // each query and key joins its nearest cluster; a query sees the last w keys there up to itself
+    kRandom,  // as kBest, but each cluster takes w tokens at random
+  };
+  int64_t clusters = 1, window = 1;
+  Members members = Members::kBest;
+
+  static constexpr std::string_view kName = "routed", kExample = "routed(16,256)",
+                                    kHelp =
+                                        "online k-means: the `window` tokens nearest to each centroid; causal: "
+                                        "the last of the query's cluster; random: any";
+  static constexpr std::array kNames{kName};
+  static constexpr auto fields() {
+    return std::tuple(PatternField<Routed>{"clusters", &Routed::clusters, 1},
+                      PatternField<Routed>{"window", &Routed::window, 1},
+                      WordField<Routed, Members>{&Routed::members, "causal|random"});
+  }
+  bool is_causal() const { return members == Members::kCausal; }
+  // The clusters' centroids are part of the model.
+  bool has_centroids() const { return members != Members::kRandom; }
+  bool operator==(const Routed&) const = default;
+};
+
+// Clause attention: each query sees the keys of its own clause at a level, "clause(l)", or a mixture of all keys and of
+// clauses at rising levels, "mix(full,clause(1),clause(2))". The stages after it act in each part of a mixture, and the
+// norm on the mixture.
+struct ClauseAttention {
+  // The weight p of each level of a mixture, where the outputs y_0 (all keys), y_1, ... y_L give
+  // (1 - p_1) y_0 + p_1 ((1 - p_2) y_1 + p_2 (... + p_L y_L)).
+  enum class Weights : uint8_t {
+    kAlone,     // no mixture: one level
+    kLearned,   // sigmoid of a parameter per head and level
+    kConstant,  // `constant`
+    kByToken,   // sigmoid of a linear function of the query's layer input, per head and level
+  };
+  std::vector<int64_t> levels;  // rising, from 1
+  Weights weights = Weights::kAlone;
+  double constant = 0.5;
+
+  static constexpr std::string_view kClause = "clause", kMix = "mix", kExample = "clause(1)",
+                                    kArguments = "full,clause(1),clause(2)",
+                                    kClauseHelp = "the keys of the query's clause at a level; encoder alone",
+                                    kMixHelp =
+                                        "all keys and clauses, mixed with learned weights; a last argument "
+                                        "constant(P) or token gives others; encoder alone";
+  static constexpr std::array kNames{kClause, kMix};
+  static constexpr int64_t kMaxLevel = 6;
+  bool is_mixture() const { return weights != Weights::kAlone; }
+  bool operator==(const ClauseAttention&) const = default;
+};
+
 // The source of a query's candidates: patterns over positions, or a mechanism that stands alone and reads the data or
 // the text. The latter have
 //     kNames, kExample  the names that they begin with, and how one is written
@@ -63,6 +119,19 @@ struct AttentionSpec {
   const Routed* route() const { return std::get_if<Routed>(&source); }
   const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }
 };
+
+// Whether the keys are the queries, under --routing-keys `keys`: auto, shared or own.
+inline bool shares_keys(const Routed& route, AttentionKind kind, std::string_view keys) {
+  if (kind == AttentionKind::kCross) return false;
+  return keys == "shared" || (keys == "auto" && (kind == AttentionKind::kCausal || route.is_causal()));
+}
+
+// Whether keys that are not the queries are limited to those up to their query: their ranks within a cluster say
+// nothing about positions, so such a mechanism compares positions in the sequence.
+inline bool limits_own_keys(const Routed& route, AttentionKind kind, std::string_view keys) {
+  if (kind == AttentionKind::kCross || shares_keys(route, kind, keys)) return false;
+  return kind == AttentionKind::kCausal || route.is_causal();
+}
 
 // what() has three lines: the sentence with the column, the text, a caret under the column.
 class SpecError : public UsageError {
@@ -114,6 +183,9 @@ bool uses_random(const LayerSpec& spec);
 std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
+// Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
+// positions, without clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
+LayerSpec across_texts(LayerSpec spec);
 // Throws when groups differ in their norm, which is over the outputs of all heads.
 void require_one_norm(const LayerSpec& spec);
 

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "fovea/base/strings.h"
-#include "fovea/spec/across_texts.h"
+#include "fovea/spec/attention_spec.h"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/spec/attention_problems.h"
 #include "fovea/spec/layer_override.h"
 #include "fovea/spec/model_config.h"
 

@@ -110,6 +110,8 @@ struct EncoderConfig : ModelConfig {
 
 // Adds every forbidden combination.
 void add_problems(const ModelConfig& config, Media media, Problems& problems);
+// Adds what is wrong with the mechanisms of a model; add_problems() does so too.
+void add_attention_problems(const ModelConfig& config, Problems& problems);
 
 // Throws a UsageError that names every value out of its range and every forbidden combination, one after the other in
 // one line. A configuration with an image_shape is of a model that reads images.

@@ -66,7 +66,9 @@ struct Offsets {
 
 struct Window {
   int64_t k = 1;
-  static constexpr std::string_view kName = "window", kHelp = "the k keys around the query, of an even k one more before it; causal: the last k";
+  static constexpr std::string_view
+      kName = "window",
+      kHelp = "the k keys around the query, of an even k one more before it; causal: the last k";
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Window>{"k", &Window::k, 1}); }
   bool contains(const Row& row, int64_t key) const { return Offsets::around(k, row.causal).contain(key - row.query); }
@@ -237,7 +239,7 @@ struct AdaptiveSpan {
   bool operator==(const AdaptiveSpan&) const = default;
 };
 
-// The one list.
+// Every pattern: parser, printer, help and tests follow from this list.
 using Pattern =
     std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Others, Strided, Fixed, AdaptiveSpan>;
 

@@ -6,10 +6,59 @@
 #include "fovea/base/fields.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/positions.h"
-#include "fovea/spec/routing_config.h"
-#include "fovea/spec/span_config.h"
 
 namespace fovea {
+
+// The options of routed(c,w) in a model, as a base of configurations. The defaults are those of the published code,
+// except for the start.
+struct RoutingConfig {
+  std::string routing_start = "fixed";
+  std::string routing_self = "keep";
+  std::string routing_keys = "auto";
+  std::string routing_scale = "none";
+  double routing_decay = 0.999;
+  double routing_commitment = 1e-4;
+
+  static constexpr auto fields() {
+    using C = RoutingConfig;
+    return std::tuple(
+        choice("routing-start", &C::routing_start,
+               "running counts of routed(c,w) start at 1, or at 0 as published, which routes badly for 100 updates",
+               "fixed|faithful"),
+        choice("routing-self", &C::routing_self,
+               "where queries are keys, a query's own key: kept, only if there is no other, or never",
+               "keep|last|never"),
+        choice("routing-keys", &C::routing_keys,
+               "keys of routed(c,w): the queries (shared) or projections of their own, of which a decoder's query sees "
+               "those up to itself; auto: shared in a decoder's self-attention, and with causal",
+               "auto|shared|own"),
+        choice("routing-scale", &C::routing_scale, "scores of routed(c,w) are multiplied by nothing, or by 1 / sqrt(D)",
+               "none|sqrt"),
+        number("routing-decay", &C::routing_decay, "decay of the centroids' moving averages, at each update", 0, 1),
+        number("routing-commitment", &C::routing_commitment,
+               "factor of the loss that pulls queries and keys to their centroids", 0, 1e6));
+  }
+};
+
+// The options of span(limit,ramp) in a model, as a base of configurations. The defaults are those of the published
+// small model, except for the beginning of a text.
+struct SpanConfig {
+  double span_start = 0;
+  double span_loss = 2e-6;
+  std::string span_cold_cache = "none";
+
+  static constexpr auto fields() {
+    using C = SpanConfig;
+    return std::tuple(
+        number("span-start", &C::span_start, "where the spans of span(limit,ramp) start, as a share of the limit", 0,
+               1),
+        number("span-loss", &C::span_loss,
+               "factor of the loss that shortens spans: in each layer the mean of its heads' spans, in tokens", 0, 1e6),
+        choice("span-cold-cache", &C::span_cold_cache,
+               "keys that span(limit,ramp) sees before the text begins: none, or keys and values of zeros as published",
+               "none|zeros"));
+  }
+};
 
 // The fields of a stack of Transformer layers, as a base of the configurations of models.
 // Marian's names where it has them.

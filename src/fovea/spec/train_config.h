@@ -1,14 +1,35 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "fovea/base/choices.h"
 #include "fovea/spec/defaults.h"
-#include "fovea/spec/optimizers.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
+
+// The list of optimisers. train/optimizer.h implements them in the same order.
+inline constexpr std::string_view kOptimizers = "adam|adagrad|adafactor";
+
+// The optimisers that use this option of training, separated by '|'. Empty if every optimiser does.
+constexpr std::string_view optimizers_with(std::string_view option) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kOptions = {
+      {{"optimizer-params", "adam"},
+       {"weight-decay", "adam|adafactor"},
+       {"adagrad-eps", "adagrad"},
+       {"adagrad-initial", "adagrad"},
+       {"adafactor-relative-step", "adafactor"},
+       {"adafactor-clip", "adafactor"},
+       {"adafactor-decay", "adafactor"}}};
+  for (const auto& [name, users] : kOptions) {
+    if (name == option) return users;
+  }
+  return {};
+}
 
 // --learn-rate -1, which usual_learn_rate() replaces before a training begins.
 inline constexpr double kRateByWidth = -1;

@@ -3,7 +3,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/indexer/index_loss.h"
-#include "fovea/kernels/indexer/index_target.h"
 #include "fovea/kernels/indexer/index_topk.h"
 #include "fovea/stable/arguments.h"
 #include "fovea/stable/copies.h"

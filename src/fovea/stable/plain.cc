@@ -1,18 +1,118 @@
+#include <algorithm>
 #include <array>
+#include <cstring>
+#include <utility>
 
+#include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/call/layout.h"
 #include "fovea/spec/attention_cache.h"
 #include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 #include "fovea/stable/memory.h"
 #include "fovea/stable/problem.h"
-#include "fovea/stable/rows.h"
 
 // Calls of the usual kind in one step, since a short call costs less than the Python of the general way: one mechanism
 // on dense CPU tensors [B, H, N, D] or [T, H, D], without alpha, terms by offset or lists of pairs.
 // python/fovea/_stable/_plain.py decides which calls these are; nobody else calls these operators.
 namespace fovea::stable {
 namespace {
+
+// ---- dense tensors [B, H, N, D] and packed ones [T, H, D] as rows of tokens [T, H, D], without views of torch ----
+
+int32_t type_of(const Tensor& x) {
+  int32_t type = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(x.get(), &type));
+  return type;
+}
+
+struct RowStrides {
+  int64_t token, head;
+};
+
+// Nothing if no strides lead from token to token.
+std::optional<RowStrides> row_strides(const Tensor& x) {
+  if (x.dim() == 3) return RowStrides{x.stride(0), x.stride(1)};
+  const int64_t batch = x.size(0), length = x.size(2);
+  if (batch > 1 && length > 1 && x.stride(0) != length * x.stride(2)) return std::nullopt;
+  return RowStrides{length > 1 ? x.stride(2) : x.stride(0), x.stride(1)};
+}
+
+// A copy of [B, H, N, D] as [B, N, H, D], contiguous.
+Tensor by_tokens(const Tensor& x) {
+  const int64_t batch = x.size(0), heads = x.size(1), length = x.size(2), width = x.size(3);
+  const auto bytes = static_cast<int64_t>(x.element_size());
+  const Tensor copy = empty({batch, length, heads, width}, type_of(x));
+  const auto* from = static_cast<const char*>(x.const_data_ptr());
+  auto* to = written_numbers<char>(copy);
+  executor_for(batch * length * heads * width).run(batch * length, [&](int64_t token, int) {
+    const char* row = from + (token / length * x.stride(0) + token % length * x.stride(2)) * bytes;
+    for (int64_t h = 0; h < heads; ++h) {
+      std::memcpy(to + (token * heads + h) * width * bytes, row + h * x.stride(1) * bytes,
+                  static_cast<size_t>(width * bytes));
+    }
+  });
+  return copy;
+}
+
+// Whether each element between the first and the last is one of x's, once.
+bool has_no_gaps(const Tensor& x) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (x.size(d) > 1) dims.emplace_back(x.stride(d), x.size(d));
+  }
+  std::ranges::sort(dims);
+  int64_t expected = 1;
+  for (const auto& [stride, size] : dims) {
+    if (stride != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+// The rows of a tensor for kernels to read, valid as long as this lives; a copy if no strides lead to them.
+class ReadRows {
+ public:
+  explicit ReadRows(const Tensor& x);
+  const kernels::Rows<const void>& rows() const { return rows_; }
+
+ private:
+  Tensor kept_;  // what the rows point into
+  kernels::Rows<const void> rows_;
+};
+
+ReadRows::ReadRows(const Tensor& x) : kept_(x) {
+  if (const auto strides = row_strides(x)) {
+    rows_ = {x.const_data_ptr(), strides->token, strides->head};
+  } else {
+    kept_ = by_tokens(x);
+    rows_ = {kept_.const_data_ptr(), x.size(1) * x.size(3), x.size(3)};
+  }
+}
+
+// An uninitialised tensor of x's sizes and type for a result: tokens follow one another.
+Tensor in_order_of_tokens(const Tensor& x) {
+  const auto view = x.sizes();
+  const std::vector<int64_t> sizes(view.begin(), view.end());
+  if (x.dim() == 3) return empty(sizes, type_of(x));
+  const int64_t heads = sizes[1], length = sizes[2], width = sizes[3];
+  return empty(sizes, {length * heads * width, width, heads * width, 1}, type_of(x));
+}
+
+// An uninitialised tensor of x's sizes and type for its gradient, with its strides if they leave no gaps and lead to
+// rows; otherwise tokens follow one another.
+Tensor like(const Tensor& x) {
+  if (!row_strides(x) || !has_no_gaps(x)) return in_order_of_tokens(x);
+  const auto sizes = x.sizes(), strides = x.strides();
+  return empty({sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, type_of(x));
+}
+
+// The rows of a tensor that in_order_of_tokens() or like() made.
+kernels::Rows<void> result_rows(const Tensor& x) {
+  const RowStrides strides = *row_strides(x);
+  return {x.mutable_data_ptr(), strides.token, strides.head};
+}
+
+// ---- the operators ----
 
 using kernels::AttentionProblem;
 using kernels::Sequence;

@@ -1,5 +1,6 @@
 #include "fovea/kernels/indexer/index_loss.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -9,27 +10,73 @@
 namespace fovea::kernels {
 namespace {
 
+constexpr int64_t kTargetQueries = 32;  // of a piece
+constexpr int64_t kRoom = 16;           // what exact products write behind their last number
+
+struct TargetScratch {
+  explicit TargetScratch(int64_t count)
+      : list(count), weights(aligned<float>(count + kRoom)), sums(aligned<float>(count + kRoom)) {}
+  ChosenList list;
+  Aligned<float> weights, sums;
+};
+
+void target_row(const IndexTarget& job, const ScreenOps& ops, int64_t query, TargetScratch& scratch) {
+  const ChosenKeys& chosen = job.chosen;
+  scratch.list.read(chosen.indices + query * chosen.count, chosen.count);
+  const int64_t size = scratch.list.size(), group = job.heads / job.key_heads;
+  float* out = job.weights + query * chosen.count;
+  std::fill_n(out, chosen.count, 0.0F);
+  if (size == 0) return;
+  float *weights = scratch.weights.get(), *sums = scratch.sums.get();
+  std::fill_n(sums, size, 0.0F);
+  for (int64_t h = 0; h < job.heads; ++h) {
+    const int64_t key_head = query / chosen.queries * job.key_heads + h / group;
+    const ListedRows rows{job.k + key_head * chosen.keys * job.width, job.width, scratch.list.keys(), size};
+    ops.dots(rows, job.q + (query * job.heads + h) * job.width, job.scale, weights);
+    const float greatest = *std::max_element(weights, weights + size);
+    const float inverse = 1 / (ops.exponentials(weights, size, greatest) * static_cast<float>(job.heads));
+    for (int64_t i = 0; i < size; ++i) sums[i] += weights[i] * inverse;
+  }
+  const int32_t* places = scratch.list.places();
+  for (int64_t i = 0; i < size; ++i) out[places[i]] = sums[i];
+}
+
+}  // namespace
+
+void index_target(const IndexTarget& job, Executor& executor) {
+  const ScreenOps& ops = screen_ops();
+  const int64_t queries = job.chosen.batch * job.chosen.queries;
+  std::vector<std::unique_ptr<TargetScratch>> scratch(static_cast<size_t>(executor.num_threads()));
+  executor.run((queries + kTargetQueries - 1) / kTargetQueries, [&](int64_t piece, int worker) {
+    std::unique_ptr<TargetScratch>& own = scratch[static_cast<size_t>(worker)];
+    if (!own) own = std::make_unique<TargetScratch>(job.chosen.count);
+    for (int64_t i = piece * kTargetQueries; i < std::min((piece + 1) * kTargetQueries, queries); ++i)
+      target_row(job, ops, i, *own);
+  });
+}
+
+// ---- the loss ----
+
+namespace {
+
 constexpr int64_t kMostHeld = int64_t{1} << 20;  // numbers of a block of queries
 constexpr int64_t kMostQueries = 256;            // of a block
-constexpr int64_t kLossRoom = 16;                // what exact products write behind their last number
 constexpr int64_t kLeastKeys = 64;               // of a range of keys that a thread adds to
 constexpr int64_t kLossQueries = 16;             // of a piece
 
 // The results of the first pass over a block, for each query; the gradient of keys needs them.
 struct LossRow {
   explicit LossRow(const IndexLoss& job)
-      : list(job.chosen.count), grads(aligned<float>(job.heads * (job.chosen.count + kLossRoom))) {}
+      : list(job.chosen.count), grads(aligned<float>(job.heads * (job.chosen.count + kRoom))) {}
   ChosenList list;
-  Aligned<float> grads;  // [heads, count + kLossRoom], of the products
+  Aligned<float> grads;  // [heads, count + kRoom], of the products
   int64_t size = 0;      // chosen keys; 0 if the query does not count
   double loss = 0;
 };
 
 struct LossScratch {
   explicit LossScratch(int64_t count)
-      : scores(aligned<float>(count + kLossRoom)),
-        softmax(aligned<float>(count + kLossRoom)),
-        target(aligned<float>(count)) {}
+      : scores(aligned<float>(count + kRoom)), softmax(aligned<float>(count + kRoom)), target(aligned<float>(count)) {}
   Aligned<float> scores, softmax, target;
 };
 
@@ -37,7 +84,7 @@ class LossPass {
  public:
   LossPass(const IndexLoss& job, Executor& executor)
       : job_(job), executor_(executor), scratch_(static_cast<size_t>(executor.num_threads())) {
-    const int64_t each = job.heads * (job.chosen.count + kLossRoom);
+    const int64_t each = job.heads * (job.chosen.count + kRoom);
     block_ = std::clamp<int64_t>(kMostHeld / each, kLossQueries, kMostQueries);
     for (int64_t i = 0; i < std::min(block_, job.chosen.queries); ++i) rows_.emplace_back(job);
   }
@@ -86,7 +133,7 @@ class LossPass {
   }
 
   float* grads_of(const LossRow& row, int64_t head) const {
-    return row.grads.get() + head * (job_.chosen.count + kLossRoom);
+    return row.grads.get() + head * (job_.chosen.count + kRoom);
   }
 
   // The loss of a query, and all of its gradients but those of keys.

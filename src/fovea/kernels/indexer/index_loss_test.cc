@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "fovea/kernels/indexer/index_target.h"
 #include "fovea/kernels/layer/levels_test.h"
 
 namespace fovea::kernels::index_loss_test {

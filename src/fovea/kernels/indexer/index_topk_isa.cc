@@ -8,7 +8,7 @@
 
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
+
 #include "fovea/kernels/attention/cpu/pack-inl.h"
 #include "fovea/kernels/attention/cpu/select-inl.h"
 

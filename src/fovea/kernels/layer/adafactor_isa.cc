@@ -1,4 +1,4 @@
-#include "fovea/kernels/layer/adafactor_isa.h"
+#include "fovea/kernels/layer/adafactor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
 
 namespace fovea::kernels {
@@ -209,11 +208,11 @@ class Run {
 
 }  // namespace
 
-template <Isa kLevel>
-void Adafactors<kLevel>::run(const AdafactorPass& job, Executor& executor) {
-  Run(job, executor).run();
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  Run(job..., executor).run();
 }
-template struct Adafactors<kThisIsa>;
+template struct AtLevel<kThisIsa, AdafactorPass>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,22 +1,15 @@
-#include "fovea/kernels/layer/cross_entropy_isa.h"
+#include "fovea/kernels/layer/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
-#include "fovea/kernels/layer/element-inl.h"
-//
-#include "fovea/kernels/layer/tile-inl.h"
-//
-#include "fovea/kernels/layer/pack-inl.h"
-//
+
 #include "fovea/kernels/layer/emit-inl.h"
 
 namespace fovea::kernels {
@@ -278,15 +271,12 @@ class Run {
 
 }  // namespace
 
-template <Isa kLevel>
-void CrossEntropies<kLevel>::run(const CrossEntropyJob<float>& job, Executor& executor) {
-  Run<float>(job, executor).run();
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  Run(job..., executor).run();
 }
-template <Isa kLevel>
-void CrossEntropies<kLevel>::run(const CrossEntropyJob<uint16_t>& job, Executor& executor) {
-  Run<uint16_t>(job, executor).run();
-}
-template struct CrossEntropies<kThisIsa>;
+template struct AtLevel<kThisIsa, CrossEntropyJob<float>>;
+template struct AtLevel<kThisIsa, CrossEntropyJob<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,5 +1,7 @@
 #pragma once
-// Loads and stores of floats and of bfloat16 bits alike, after simd-inl.h.
+#include "fovea/kernels/simd/simd-inl.h"
+
+// Loads and stores of floats and of bfloat16 bits alike.
 namespace fovea::kernels {
 namespace {
 

@@ -1,5 +1,7 @@
 #pragma once
-// Targets of a tile's sums. Include after pack-inl.h.
+#include "fovea/kernels/layer/pack-inl.h"
+
+// Targets of a tile's sums.
 namespace fovea::kernels {
 namespace {
 

@@ -1,17 +1,16 @@
-#include "fovea/kernels/layer/gated_isa.h"
+#include "fovea/kernels/layer/gated.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/dropout.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/math-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
-//
 #include "fovea/kernels/layer/mask-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -90,23 +89,14 @@ void run_job(const Job& job, Executor& executor) {
 
 }  // namespace
 
-template <Isa kLevel>
-void GatedUnits<kLevel>::run(const GatedForward<float>& job, Executor& executor) {
-  run_job(job, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void GatedUnits<kLevel>::run(const GatedForward<uint16_t>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template <Isa kLevel>
-void GatedUnits<kLevel>::run(const GatedBackward<float>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template <Isa kLevel>
-void GatedUnits<kLevel>::run(const GatedBackward<uint16_t>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template struct GatedUnits<kThisIsa>;
+template struct AtLevel<kThisIsa, GatedForward<float>>;
+template struct AtLevel<kThisIsa, GatedForward<uint16_t>>;
+template struct AtLevel<kThisIsa, GatedBackward<float>>;
+template struct AtLevel<kThisIsa, GatedBackward<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,18 +1,16 @@
-#include "fovea/kernels/layer/head_norm_isa.h"
+#include "fovea/kernels/layer/head_norm.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/math-inl.h"
-//
-#include "fovea/kernels/layer/element-inl.h"
-//
+
 #include "fovea/kernels/layer/norm-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -78,7 +76,7 @@ void backward_row(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, int64_t
 }
 
 template <class T>
-void forward_all(const HeadNorm<T>& job, T* y, Executor& executor) {
+void run_job(const HeadNorm<T>& job, T* y, Executor& executor) {
   executor.run(pieces_of_rows(job.rows), [&](int64_t piece, int) {
     float* row = thread_scratch(Use::kLeft).get<float>(padded(job.width));
     for_rows(piece, job.rows, [&](int64_t r) { forward_row(job, y, r, row); });
@@ -86,7 +84,7 @@ void forward_all(const HeadNorm<T>& job, T* y, Executor& executor) {
 }
 
 template <class T>
-void backward_all(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, Executor& executor) {
+void run_job(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, Executor& executor) {
   const int64_t width = padded(job.width);
   const float* sums = sum_of_pieces(job.rows, 3 * width, executor, [&](int64_t piece, float* part) {
     float* row = thread_scratch(Use::kLeft).get<float>(width);
@@ -99,24 +97,14 @@ void backward_all(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, Executo
 
 }  // namespace
 
-template <Isa kLevel>
-void HeadNorms<kLevel>::forward(const HeadNorm<float>& job, float* y, Executor& executor) {
-  forward_all(job, y, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void HeadNorms<kLevel>::forward(const HeadNorm<uint16_t>& job, uint16_t* y, Executor& executor) {
-  forward_all(job, y, executor);
-}
-template <Isa kLevel>
-void HeadNorms<kLevel>::backward(const HeadNorm<float>& job, const HeadNormGrads<float>& grads, Executor& executor) {
-  backward_all(job, grads, executor);
-}
-template <Isa kLevel>
-void HeadNorms<kLevel>::backward(const HeadNorm<uint16_t>& job, const HeadNormGrads<uint16_t>& grads,
-                                 Executor& executor) {
-  backward_all(job, grads, executor);
-}
-template struct HeadNorms<kThisIsa>;
+template struct AtLevel<kThisIsa, HeadNorm<float>, float*>;
+template struct AtLevel<kThisIsa, HeadNorm<uint16_t>, uint16_t*>;
+template struct AtLevel<kThisIsa, HeadNorm<float>, HeadNormGrads<float>>;
+template struct AtLevel<kThisIsa, HeadNorm<uint16_t>, HeadNormGrads<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,10 +1,11 @@
 #pragma once
+#include "fovea/kernels/layer/emit-inl.h"
 #if FOVEA_ISA == 0 && defined(__SSE2__) && !defined(FOVEA_TILES)
 #include <emmintrin.h>
 #endif
 
-// Products of int8, after tile-inl.h and pack-inl.h: signed ones on the left, on the right such with 128 added, as
-// processors multiply signed by unsigned ones. Sums are exact.
+// Products of int8: signed ones on the left, on the right such with 128 added, as processors multiply signed by
+// unsigned ones. Sums are exact.
 namespace fovea::kernels {
 namespace {
 

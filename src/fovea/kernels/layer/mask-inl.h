@@ -1,6 +1,7 @@
 #pragma once
 #include "fovea/kernels/simd/hash-inl.h"
-// The dropout mask of dropout.h a vector at a time, after element-inl.h.
+
+// The dropout mask of dropout.h a vector at a time.
 namespace fovea::kernels {
 namespace {
 

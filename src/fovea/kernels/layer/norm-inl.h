@@ -1,5 +1,7 @@
 #pragma once
-// Shared by the norms. Include after element-inl.h.
+#include "fovea/kernels/layer/element-inl.h"
+
+// Shared by the norms.
 namespace fovea::kernels {
 namespace {
 

@@ -1,20 +1,16 @@
-#include "fovea/kernels/layer/norm_isa.h"
+#include "fovea/kernels/layer/norm.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/dropout.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
-#include "fovea/kernels/layer/element-inl.h"
-//
+
 #include "fovea/kernels/layer/mask-inl.h"
-//
 #include "fovea/kernels/layer/norm-inl.h"
 
 namespace fovea::kernels {
@@ -118,12 +114,12 @@ void backward(const NormBackward<T>& job, Executor& executor) {
 }
 
 template <class T>
-void run_forward(const NormForward<T>& job, Executor& executor) {
+void run_job(const NormForward<T>& job, Executor& executor) {
   if (job.mean == nullptr) return forward<NormKind::kRms>(job, executor);
   forward<NormKind::kLayer>(job, executor);
 }
 template <class T>
-void run_backward(const NormBackward<T>& job, Executor& executor) {
+void run_job(const NormBackward<T>& job, Executor& executor) {
   if (job.mean == nullptr) return backward<NormKind::kRms>(job, executor);
   backward<NormKind::kLayer>(job, executor);
 }
@@ -138,37 +134,22 @@ void drop_piece(const DropoutPass<T>& job, int64_t begin) {
 }
 
 template <class T>
-void drop_all(const DropoutPass<T>& job, Executor& executor) {
+void run_job(const DropoutPass<T>& job, Executor& executor) {
   executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { drop_piece(job, p * kElements); });
 }
 
 }  // namespace
 
-template <Isa kLevel>
-void Norms<kLevel>::run(const NormForward<float>& job, Executor& executor) {
-  run_forward(job, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void Norms<kLevel>::run(const NormForward<uint16_t>& job, Executor& executor) {
-  run_forward(job, executor);
-}
-template <Isa kLevel>
-void Norms<kLevel>::run(const NormBackward<float>& job, Executor& executor) {
-  run_backward(job, executor);
-}
-template <Isa kLevel>
-void Norms<kLevel>::run(const NormBackward<uint16_t>& job, Executor& executor) {
-  run_backward(job, executor);
-}
-template <Isa kLevel>
-void Norms<kLevel>::run(const DropoutPass<float>& job, Executor& executor) {
-  drop_all(job, executor);
-}
-template <Isa kLevel>
-void Norms<kLevel>::run(const DropoutPass<uint16_t>& job, Executor& executor) {
-  drop_all(job, executor);
-}
-template struct Norms<kThisIsa>;
+template struct AtLevel<kThisIsa, NormForward<float>>;
+template struct AtLevel<kThisIsa, NormForward<uint16_t>>;
+template struct AtLevel<kThisIsa, NormBackward<float>>;
+template struct AtLevel<kThisIsa, NormBackward<uint16_t>>;
+template struct AtLevel<kThisIsa, DropoutPass<float>>;
+template struct AtLevel<kThisIsa, DropoutPass<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

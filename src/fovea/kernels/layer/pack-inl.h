@@ -1,8 +1,10 @@
 #pragma once
+#include "fovea/kernels/layer/element-inl.h"
+#include "fovea/kernels/layer/tile-inl.h"
 #include "fovea/kernels/simd/transpose-inl.h"
 
-// Factors in the order in which tile-inl.h walks them. Include after element-inl.h and tile-inl.h. Elements beyond an
-// odd depth or a ragged edge are filled with zeros.
+// Factors in the order in which tile-inl.h walks them. Elements beyond an odd depth or a ragged edge are filled with
+// zeros.
 namespace fovea::kernels {
 namespace {
 

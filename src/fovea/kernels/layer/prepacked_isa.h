@@ -11,12 +11,12 @@ struct PackedSize {
 // prepacked.h at one instruction-set level.
 template <Isa kLevel>
 struct PrepackedLayers {
-  static PackedSize size(const LayerWeights<float>& from, LayerFormat format);
-  static PackedSize size(const LayerWeights<uint16_t>& from, LayerFormat format);
-  static void fill(const LayerWeights<float>& from, int64_t panel, PrepackedLayer& to);
-  static void fill(const LayerWeights<uint16_t>& from, int64_t panel, PrepackedLayer& to);
-  static void run(const LayerRows<float>& job, Executor& executor);
-  static void run(const LayerRows<uint16_t>& job, Executor& executor);
+  template <class T>
+  static PackedSize size(const LayerWeights<T>& from, LayerFormat format);
+  template <class T>
+  static void fill(const LayerWeights<T>& from, int64_t panel, PrepackedLayer& to);
+  template <class T>
+  static void run(const LayerRows<T>& job, Executor& executor);
   static int64_t run(const NextWords& job, Executor& executor);
 };
 

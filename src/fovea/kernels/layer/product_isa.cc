@@ -1,23 +1,14 @@
-#include "fovea/kernels/layer/product_isa.h"
+#include "fovea/kernels/layer/product.h"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
-#include "fovea/kernels/layer/element-inl.h"
-//
-#include "fovea/kernels/layer/tile-inl.h"
-//
-#include "fovea/kernels/layer/pack-inl.h"
-//
-#include "fovea/kernels/layer/emit-inl.h"
-//
+
 #include "fovea/kernels/layer/row_block-inl.h"
 
 namespace fovea::kernels {
@@ -44,7 +35,7 @@ void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
 }
 
 template <class T>
-void row_product(const RowProduct<T>& job, Executor& executor) {
+void run_job(const RowProduct<T>& job, Executor& executor) {
   using Step = typename StepOf<T>::type;
   const int64_t panels = pieces_of(job.columns, kTileColumns), panel_size = steps_of<Step>(job.depth) * kTileColumns;
   float* packed = thread_scratch(Use::kPanels).get<float>(panels * panel_size);
@@ -160,7 +151,7 @@ int64_t rows_of_pieces(const TokenSum<T>& job, int64_t across, int threads) {
 }
 
 template <class T>
-void token_sum(const TokenSum<T>& job, Executor& executor) {
+void run_job(const TokenSum<T>& job, Executor& executor) {
   const int64_t across = pieces_of(job.columns, kSumColumns);
   const int64_t rows = rows_of_pieces(job, across, executor.num_threads());
   executor.run(pieces_of(job.rows, rows) * across,
@@ -169,23 +160,14 @@ void token_sum(const TokenSum<T>& job, Executor& executor) {
 
 }  // namespace
 
-template <Isa kLevel>
-void Products<kLevel>::run(const RowProduct<float>& job, Executor& executor) {
-  row_product(job, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void Products<kLevel>::run(const RowProduct<uint16_t>& job, Executor& executor) {
-  row_product(job, executor);
-}
-template <Isa kLevel>
-void Products<kLevel>::run(const TokenSum<float>& job, Executor& executor) {
-  token_sum(job, executor);
-}
-template <Isa kLevel>
-void Products<kLevel>::run(const TokenSum<uint16_t>& job, Executor& executor) {
-  token_sum(job, executor);
-}
-template struct Products<kThisIsa>;
+template struct AtLevel<kThisIsa, RowProduct<float>>;
+template struct AtLevel<kThisIsa, RowProduct<uint16_t>>;
+template struct AtLevel<kThisIsa, TokenSum<float>>;
+template struct AtLevel<kThisIsa, TokenSum<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -6,13 +6,9 @@
 #include <mutex>
 #include <utility>
 
-#include "fovea/kernels/layer/rotary_isa.h"
-
 namespace fovea::kernels {
 namespace {
 
-// Below this many elements waking another thread costs more than it brings.
-constexpr int64_t kRotaryWorthThreads = 1 << 15;
 constexpr int64_t kLeastRotaryPositions = 512;  // of a table
 
 // Copies the first rows from `before`, which may be null.
@@ -36,13 +32,6 @@ std::shared_ptr<const RotaryTable> make_table(int64_t head_dim, double base, int
   return table;
 }
 
-template <class T>
-void run_rotary(const RotaryPass<T>& job, Executor& executor) {
-  SerialExecutor serial;
-  Executor& chosen = job.tokens * job.heads * job.head_dim < kRotaryWorthThreads ? serial : executor;
-  with_isa([&](auto tag) { Rotations<decltype(tag)::kIsa>::run(job, chosen); });
-}
-
 }  // namespace
 
 std::shared_ptr<const RotaryTable> rotary_table(int64_t head_dim, double base, int64_t positions) {
@@ -56,8 +45,5 @@ std::shared_ptr<const RotaryTable> rotary_table(int64_t head_dim, double base, i
   }
   return table;
 }
-
-void rotate(const RotaryPass<float>& job, Executor& executor) { run_rotary(job, executor); }
-void rotate(const RotaryPass<uint16_t>& job, Executor& executor) { run_rotary(job, executor); }
 
 }  // namespace fovea::kernels

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "fovea/base/executor.h"
+#include "fovea/kernels/attention/attention.h"
 
 // Rotary position embedding (Su et al. 2021): in every head the pair (i, i + D / 2) turns by its token's angle
 //   position * base^(-2 i / D), i < D / 2, for D = head_dim, an even number.
@@ -17,19 +18,12 @@ struct RotaryTable {
 // The table of `positions` positions or more, kept for later calls.
 std::shared_ptr<const RotaryTable> rotary_table(int64_t head_dim, double base, int64_t positions);
 
-// Element (token, head, i) lies at data + token * token_stride + head * head_stride + i.
-template <class E>
-struct HeadRows {
-  E* data = nullptr;
-  int64_t token_stride = 0, head_stride = 0;
-};
-
 enum class Turn : uint8_t { kForward, kBack };  // kBack: by the negative angles, the transpose
 
 template <class T>
 struct RotaryPass {
-  HeadRows<const T> x;
-  HeadRows<T> out;                     // may be x itself
+  Rows<const T> x;                     // [tokens, heads, head_dim]
+  Rows<T> out;                         // may be x itself
   const int64_t* positions = nullptr;  // [tokens], below those of the table
   const float* angles = nullptr;       // the table's values
   int64_t tokens = 0, heads = 0, head_dim = 0;

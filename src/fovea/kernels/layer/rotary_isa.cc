@@ -1,13 +1,12 @@
-#include "fovea/kernels/layer/rotary_isa.h"
+#include "fovea/kernels/layer/rotary.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "fovea/kernels/layer/at_level.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
 
 namespace fovea::kernels {
@@ -47,22 +46,19 @@ void turn_all(const RotaryPass<T>& job, Executor& executor) {
 }
 
 template <class T>
-void turn(const RotaryPass<T>& job, Executor& executor) {
+void run_job(const RotaryPass<T>& job, Executor& executor) {
   if (job.turn == Turn::kForward) return turn_all<Turn::kForward>(job, executor);
   turn_all<Turn::kBack>(job, executor);
 }
 
 }  // namespace
 
-template <Isa kLevel>
-void Rotations<kLevel>::run(const RotaryPass<float>& job, Executor& executor) {
-  turn(job, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void Rotations<kLevel>::run(const RotaryPass<uint16_t>& job, Executor& executor) {
-  turn(job, executor);
-}
-template struct Rotations<kThisIsa>;
+template struct AtLevel<kThisIsa, RotaryPass<float>>;
+template struct AtLevel<kThisIsa, RotaryPass<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

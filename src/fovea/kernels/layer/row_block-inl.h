@@ -1,5 +1,7 @@
 #pragma once
-// Multiplies some rows of a matrix with panels of a weight. Include after emit-inl.h.
+#include "fovea/kernels/layer/emit-inl.h"
+
+// Multiplies some rows of a matrix with panels of a weight.
 namespace fovea::kernels {
 namespace {
 

@@ -1,15 +1,15 @@
-#include "fovea/kernels/layer/ssru_isa.h"
+#include "fovea/kernels/layer/ssru.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/math-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -98,23 +98,14 @@ void run_job(const SsruBackward<T>& job, Executor& executor) {
 
 }  // namespace
 
-template <Isa kLevel>
-void SsruUnits<kLevel>::run(const SsruForward<float>& job, Executor& executor) {
-  run_job(job, executor);
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
 }
-template <Isa kLevel>
-void SsruUnits<kLevel>::run(const SsruForward<uint16_t>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template <Isa kLevel>
-void SsruUnits<kLevel>::run(const SsruBackward<float>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template <Isa kLevel>
-void SsruUnits<kLevel>::run(const SsruBackward<uint16_t>& job, Executor& executor) {
-  run_job(job, executor);
-}
-template struct SsruUnits<kThisIsa>;
+template struct AtLevel<kThisIsa, SsruForward<float>>;
+template struct AtLevel<kThisIsa, SsruForward<uint16_t>>;
+template struct AtLevel<kThisIsa, SsruBackward<float>>;
+template struct AtLevel<kThisIsa, SsruBackward<uint16_t>>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

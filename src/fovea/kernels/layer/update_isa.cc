@@ -1,17 +1,16 @@
-#include "fovea/kernels/layer/update_isa.h"
+#include "fovea/kernels/layer/update.h"
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "fovea/kernels/layer/at_level.h"
 #include "fovea/kernels/layer/dropout.h"
 #include "fovea/kernels/layer/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
-#include "fovea/kernels/simd/simd-inl.h"
-//
+
 #include "fovea/kernels/layer/element-inl.h"
-//
 #include "fovea/kernels/layer/mask-inl.h"
 
 namespace fovea::kernels {
@@ -34,7 +33,7 @@ void embed_token(const EmbedForward<T>& job, int64_t t, Mask& mask) {
 }
 
 template <class T>
-void embed_tokens(const EmbedForward<T>& job, Executor& executor) {
+void run_job(const EmbedForward<T>& job, Executor& executor) {
   executor.run((job.tokens + kTokens - 1) / kTokens, [&](int64_t piece, int) {
     Mask mask(job.dropout);
     const int64_t end = std::min((piece + 1) * kTokens, job.tokens);
@@ -76,7 +75,7 @@ void word_gradients(const EmbedBackward<T>& job, std::span<const int64_t> order,
 }
 
 template <class T>
-void embed_backward(const EmbedBackward<T>& job, std::span<const int64_t> order, Executor& executor) {
+void run_job(const EmbedBackward<T>& job, std::span<const int64_t> order, Executor& executor) {
   executor.run((job.vocabulary + kWords - 1) / kWords,
                [&](int64_t piece, int) { word_gradients(job, order, piece * kWords); });
 }
@@ -104,7 +103,7 @@ void adam_piece(const AdamPass<G>& job, int64_t begin) {
 }
 
 template <class G>
-void adam_all(const AdamPass<G>& job, Executor& executor) {
+void run_job(const AdamPass<G>& job, Executor& executor) {
   executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { adam_piece(job, p * kElements); });
 }
 
@@ -122,37 +121,23 @@ void adagrad_piece(const AdagradPass& job, int64_t begin) {
   }
 }
 
-}  // namespace
-
-template <Isa kLevel>
-void Updates<kLevel>::run(const EmbedForward<float>& job, Executor& executor) {
-  embed_tokens(job, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const EmbedForward<uint16_t>& job, Executor& executor) {
-  embed_tokens(job, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const EmbedBackward<float>& job, std::span<const int64_t> order, Executor& executor) {
-  embed_backward(job, order, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const EmbedBackward<uint16_t>& job, std::span<const int64_t> order, Executor& executor) {
-  embed_backward(job, order, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const AdamPass<float>& job, Executor& executor) {
-  adam_all(job, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const AdamPass<uint16_t>& job, Executor& executor) {
-  adam_all(job, executor);
-}
-template <Isa kLevel>
-void Updates<kLevel>::run(const AdagradPass& job, Executor& executor) {
+void run_job(const AdagradPass& job, Executor& executor) {
   executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { adagrad_piece(job, p * kElements); });
 }
-template struct Updates<kThisIsa>;
+
+}  // namespace
+
+template <Isa kLevel, class... Job>
+void AtLevel<kLevel, Job...>::run(const Job&... job, Executor& executor) {
+  run_job(job..., executor);
+}
+template struct AtLevel<kThisIsa, EmbedForward<float>>;
+template struct AtLevel<kThisIsa, EmbedForward<uint16_t>>;
+template struct AtLevel<kThisIsa, EmbedBackward<float>, std::span<const int64_t>>;
+template struct AtLevel<kThisIsa, EmbedBackward<uint16_t>, std::span<const int64_t>>;
+template struct AtLevel<kThisIsa, AdamPass<float>>;
+template struct AtLevel<kThisIsa, AdamPass<uint16_t>>;
+template struct AtLevel<kThisIsa, AdagradPass>;
 
 }  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -26,7 +26,7 @@ struct RowMembers {
   bool averages = false;  // whether what belongs to a row is divided by the number of its members + kCountBias
 };
 constexpr double kCountBias = 1e-2;  // as the published code has it
-// The number that it is multiplied by.
+// Returns the factor of what belongs to a row: 1, or 1 / (its members + kCountBias) if `averages`.
 double row_factor(const RowMembers& members, int64_t row);
 
 // out [N, D]: the row of each member, times row_factor().

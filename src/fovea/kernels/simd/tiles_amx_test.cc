@@ -9,7 +9,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors stay within this file
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
+
 #include "fovea/kernels/simd/tiles-inl.h"
 
 namespace fovea::kernels {

@@ -10,7 +10,7 @@
 //   INSTANTIATE_TEST_SUITE_P(Levels, ATest, testing::ValuesIn(runnable_isas()), level_title);
 namespace fovea::kernels {
 
-class AtLevel : public testing::TestWithParam<Isa> {
+class LevelTest : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override { set_isa(GetParam()); }
   void TearDown() override { set_isa(best_isa()); }

@@ -16,7 +16,7 @@ namespace {
 using testing_suite::Array;
 using testing_suite::Layout;
 
-class Bf16ProductsTest : public AtLevel {};
+class Bf16ProductsTest : public LevelTest {};
 
 int least_exponent(const Bf16Rows& rows) {
   return with_isa([&](auto tag) { return Bf16Scan<decltype(tag)::kIsa>::least_exponent(rows); });

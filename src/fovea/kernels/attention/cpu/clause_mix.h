@@ -6,7 +6,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// Attention mixed from all keys and from the keys of a query's clause at some levels (spec/clause_attention.h), softmax
+// Attention mixed from all keys and from the keys of a query's clause at some levels (spec/attention_spec.h), softmax
 // in each part: the weights of the parts are mixed before one product with the values. Let y_0 be the output of all
 // keys and y_l that of the clauses of level l, which lie within those of level l - 1:
 //     out = (1 - p_1) y_0 + p_1 ((1 - p_2) y_1 + p_2 (... + p_L y_L))

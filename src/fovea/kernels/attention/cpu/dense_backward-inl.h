@@ -211,10 +211,11 @@ class DenseBackwardTask {
       mask_unseen(view_, block, r, b_.grads + r * kBlockStride, 0);
     }
     if (view_.problem.dropout > 0 || terms_.any()) {
-      grade(transform, block, {0, block.rows});
+      backward_scores(transform, block, {0, block.rows});
       b_.tiles.split(block, b_.weights, b_.grads);
     } else {
-      b_.tiles.split_graded(transform, block, b_.weights, b_.grads, [&](int64_t r) { return graded(block.first + r); });
+      b_.tiles.split_backward(transform, block, b_.weights, b_.grads,
+                              [&](int64_t r) { return row_of(block.first + r); });
     }
     b_.tiles.add(block, grad_queries_ + block.first * view_.padded);
   }
@@ -243,7 +244,7 @@ class DenseBackwardTask {
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
       if (!positive.few) clear(end, run.first);
-      grade_rows(transform, block, pairs, run);
+      backward_rows(transform, block, pairs, run);
       if (!positive.few) pairs.multiply_rows(query_product(block), run, vecs);
       end = run.first + run.count;
     }
@@ -263,10 +264,10 @@ class DenseBackwardTask {
 
   // Weights and gradients of scores of some of the block's rows.
   template <class Transform>
-  void grade_rows(const Transform& transform, const DenseBlock& block, const SeenPairs& pairs, RowRun run) {
+  void backward_rows(const Transform& transform, const DenseBlock& block, const SeenPairs& pairs, RowRun run) {
     pairs.multiply_scores(weight_grads_, {grad_left_, weight_grads_.stride(), b_.value_panels, b_.grads, kBlockStride},
                           run);
-    grade(transform, block, run);
+    backward_scores(transform, block, run);
   }
 
   // dQ of the block's queries, and the transposed left sides of dK and dV of its keys.
@@ -315,7 +316,7 @@ class DenseBackwardTask {
     multiply_marked(value_product(block), columns, block.columns, vecs);
   }
 
-  GradedRow graded(int64_t query) const {
+  BackwardRow row_of(int64_t query) const {
     if (view_.stats == 0) return {set(0), set(0), set(0)};
     const float* stats = in_.stats + view_.stats_at(query);
     return {set(stats[0]), set(stats[1]), set(b_.dots[query])};
@@ -323,17 +324,17 @@ class DenseBackwardTask {
 
   // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
-  void grade(const Transform& transform, const DenseBlock& block, RowRun run) {
+  void backward_scores(const Transform& transform, const DenseBlock& block, RowRun run) {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
       const int64_t query = block.first + r;
       float *s = b_.weights + r * kBlockStride, *g = b_.grads + r * kBlockStride;
       mask_unseen(view_, block, r, g, 0);
       const RowDropout dropout = view_.dropout(query, block.begin);
       if (dropout.threshold > 0) dropout.apply(g, block.part());
-      grade_row(transform, s, g, block.part().end, graded(query));
+      backward_row(transform, s, g, block.part().end, row_of(query));
       if (dropout.threshold > 0) dropout.apply(s, block.part());
     }
-    if (terms_.any()) terms_.grade(block, run, b_.grads, sums_, shared_);
+    if (terms_.any()) terms_.add_gradients(block, run, b_.grads, sums_, shared_);
   }
 
   const DenseTask& task_;

@@ -127,7 +127,7 @@ void expect_same(const char* spec, const Units& units) {
   }
 }
 
-class DenseBf16 : public AtLevel {};
+class DenseBf16 : public LevelTest {};
 
 TEST_P(DenseBf16, GradientsKnowWhatRoundingTookFromTheOutput) {
   expect_same("full", Units{.value_mean = 20});

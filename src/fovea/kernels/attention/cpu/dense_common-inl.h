@@ -84,7 +84,7 @@ inline void mask_block(const DenseView& view, const DenseBlock& block, float* s,
 // zero below 2^-99.
 inline F exp_below(F s, F top) {
   const F below = s - top, log2e = set(1.44269504F);
-  constexpr float kShift = 12583039.0F;  // as exp_below_one()'s
+  constexpr float kShift = 12583039.0F;  // 1.5 2^23 + 127, as in exp_below_one()
   const F shifted = fma(below, log2e, set(kShift));
   const F t = fma(below, log2e, set(kShift) - shifted);  // in [-0.5, 0.5]
   F p = set(9.58285536e-3F);                             // 2^t; 1 at 0
@@ -108,16 +108,16 @@ struct RunningRow {
 };
 
 // The numbers by which a row's scores become weights and gradients. Only softmax has such numbers.
-struct GradedRow {
+struct BackwardRow {
   F top, factor, dot;  // of its maximum; 1 / sum; dO . O
 };
 
 // A row of scores and of gradients of weights.
 template <class Transform>
-void grade_row(const Transform& transform, float* s, float* g, int64_t n, const GradedRow& row) {
+void backward_row(const Transform& transform, float* s, float* g, int64_t n, const BackwardRow& row) {
   for (int64_t j = 0; j < n; j += kLanes) {
     F score = load(s + j), gradient = load(g + j);
-    transform.grade(score, gradient, row);
+    transform.backward(score, gradient, row);
     store(s + j, score);
     store(g + j, gradient);
   }
@@ -143,7 +143,7 @@ struct DenseSoftmax {
 
   // A score becomes a weight, the gradient of that weight the gradient of the score: dS = P (dP - D), where
   // D = sum P dP = dO . O.
-  static void grade(F& s, F& g, const GradedRow& row) {
+  static void backward(F& s, F& g, const BackwardRow& row) {
     const F p = zero_if_tiny(exp_below(s, row.top) * row.factor);
     s = p;
     g = p * (g - row.dot);
@@ -220,7 +220,7 @@ struct DensePointwise {
     for (int64_t r = 0; r < block.rows; ++r) weigh_pointwise(function, s + r * kBlockStride, block.part().end);
   }
   static float factor(const RunningRow&) { return 1; }
-  void grade(F& s, F& g, const GradedRow&) const { grade_pointwise(function, s, g); }
+  void backward(F& s, F& g, const BackwardRow&) const { backward_pointwise(function, s, g); }
 };
 
 template <class Work>

@@ -10,10 +10,11 @@ namespace fovea::kernels {
 namespace {
 
 struct DenseForwardBuffers {
-  float *keys, *values;   // of a block of keys: panels; rows
-  float *scores, *again;  // of a block
-  float *out, *queries;   // of the task's queries
-  float* running;         // RunningRow of the task's queries
+  float *keys, *values;  // a block of keys, in panels, and of values, in rows
+  float* scores;         // a block of scores
+  float* again;          // a row of scores that are computed again
+  float *out, *queries;  // rows of the task's queries
+  float* running;        // a RunningRow for each of the task's queries
 #if defined(FOVEA_TILES)
   DenseForwardTiles tiles;
 #endif

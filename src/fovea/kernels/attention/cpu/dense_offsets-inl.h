@@ -76,8 +76,8 @@ class DenseTerms {
   }
 
   // Adds the gradients of some of the block's scores to the sums of the terms, after add() of the same block.
-  void grade(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
-             const SharedTermSums& shared) {
+  void add_gradients(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
+                     const SharedTermSums& shared) {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
       const float* g = grads + r * kBlockStride;
       const ColumnRange columns = columns_of(block, r);
@@ -86,7 +86,7 @@ class DenseTerms {
       if (sums.by_query == nullptr) continue;
       sum_by_offset(g, columns, offsets, has_.by_query, sums.by_query + (block.first + r) * has_.by_query.count);
     }
-    if (has_.product.count > 0) grade_window(block, run, grads, sums, shared);
+    if (has_.product.count > 0) add_window_gradients(block, run, grads, sums, shared);
   }
 
  private:
@@ -113,19 +113,19 @@ class DenseTerms {
     }
   }
 
-  void grade_window(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
-                    const SharedTermSums& shared) const {
+  void add_window_gradients(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
+                            const SharedTermSums& shared) const {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
       float* products = b_.products + r * kWindowStride;
       std::fill_n(products, met_.count, 0.0F);
       sum_by_offset(grads + r * kBlockStride, columns_of(block, r), offsets_of(block, r), met_, products);
     }
-    if (sums.queries != nullptr) grade_queries(block, run, sums.queries + block.first * view_.padded);
-    if (shared.rows != nullptr) grade_rows(block, run, shared);
+    if (sums.queries != nullptr) add_query_gradients(block, run, sums.queries + block.first * view_.padded);
+    if (shared.rows != nullptr) add_row_gradients(block, run, shared);
   }
 
   // queries: of the block's, [rows][padded].
-  void grade_queries(const DenseBlock& block, RowRun run, float* queries) const {
+  void add_query_gradients(const DenseBlock& block, RowRun run, float* queries) const {
     const int64_t padded = view_.padded, run_end = run.first + run.count;
     for (int64_t r = run.first; r < run_end; r += kRowStep) {
       const int64_t rows = std::min(kRowStep, run_end - r);
@@ -143,7 +143,7 @@ class DenseTerms {
     }
   }
 
-  void grade_rows(const DenseBlock& block, RowRun run, const SharedTermSums& shared) const {
+  void add_row_gradients(const DenseBlock& block, RowRun run, const SharedTermSums& shared) const {
     const int64_t padded = view_.padded, count = summed_offsets(shared, met_.first, met_.count);
     // Each row meets no greater offsets than the one before: rows that meet some of them follow each other.
     int64_t begin = run.first + run.count, end = begin;

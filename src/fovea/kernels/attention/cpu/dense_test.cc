@@ -94,7 +94,7 @@ void expect_exact(const Data& data, const Results& got) {
   }
 }
 
-class Dense : public AtLevel {};
+class Dense : public LevelTest {};
 
 TEST_P(Dense, ReluAddsUpWhatIsPositive) {
   for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {

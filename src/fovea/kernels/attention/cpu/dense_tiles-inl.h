@@ -126,35 +126,35 @@ class DenseBackwardTiles {
   // The block's scores and gradients of weights, which the transform makes weights and gradients of scores, as factors;
   // row_of(r): what it needs of a row.
   template <class Transform, class RowOf>
-  void split_graded(const Transform& transform, const DenseBlock& block, const float* s, const float* g,
-                    const RowOf& row_of) const {
+  void split_backward(const Transform& transform, const DenseBlock& block, const float* s, const float* g,
+                      const RowOf& row_of) const {
     const Factors to = factors(block);
     const int64_t n = block.part().end;
     for (int64_t r = 0; r < block.rows; r += 2) {
       const bool both = r + 1 < block.rows;
-      const GradedRow rows[2] = {row_of(r), row_of(both ? r + 1 : r)};
-      const auto graded = [&](int of, int64_t j) {
-        if (of == 1 && !both) return Graded{set(0), set(0)};
+      const BackwardRow rows[2] = {row_of(r), row_of(both ? r + 1 : r)};
+      const auto weighed = [&](int of, int64_t j) {
+        if (of == 1 && !both) return Weighed{set(0), set(0)};
         const int64_t at = (r + of) * kBlockStride + j;
-        Graded x{load(s + at), load(g + at)};
-        transform.grade(x.weight, x.grad, rows[of]);
+        Weighed x{load(s + at), load(g + at)};
+        transform.backward(x.weight, x.grad, rows[of]);
         x.grad = x.grad * set(scale_);
         return x;
       };
       int64_t j = 0;
       for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
-        to.put(r, j, {graded(0, j), graded(1, j)}, {graded(0, j + kLanes), graded(1, j + kLanes)});
+        to.put(r, j, {weighed(0, j), weighed(1, j)}, {weighed(0, j + kLanes), weighed(1, j + kLanes)});
       }
-      if (j < n) to.put_last(r, j, {graded(0, j), graded(1, j)});
+      if (j < n) to.put_last(r, j, {weighed(0, j), weighed(1, j)});
     }
     to.end(block.rows);
   }
   // Splits weights and gradients of scores that are computed already.
   void split(const DenseBlock& block, const float* weights, const float* grads) const {
     struct Ready {
-      void grade(F&, F&, const GradedRow&) const {}
+      void backward(F&, F&, const BackwardRow&) const {}
     };
-    split_graded(Ready{}, block, weights, grads, [](int64_t) { return GradedRow{set(0), set(0), set(0)}; });
+    split_backward(Ready{}, block, weights, grads, [](int64_t) { return BackwardRow{set(0), set(0), set(0)}; });
   }
 
   // Adds the factors' products to the gradients of keys and values, and to the block's grad_queries [rows][padded()].
@@ -178,23 +178,23 @@ class DenseBackwardTiles {
   }
 
  private:
-  struct Graded {
+  struct Weighed {
     F weight, grad;
   };
-  struct GradedPair {
-    Graded first, second;  // of two rows
+  struct TwoRows {
+    Weighed first, second;  // of two rows
   };
   struct Factors {
     SplitColumns weights, grads;
     SplitRows grad_rows;
 
-    void put(int64_t r, int64_t j, const GradedPair& a, const GradedPair& b) const {
+    void put(int64_t r, int64_t j, const TwoRows& a, const TwoRows& b) const {
       put_columns(r, j, a);
       put_columns(r, j + kLanes, b);
       grad_rows.at(r, j, a.first.grad, b.first.grad);
       grad_rows.at(r + 1, j, a.second.grad, b.second.grad);
     }
-    void put_last(int64_t r, int64_t j, const GradedPair& a) const {
+    void put_last(int64_t r, int64_t j, const TwoRows& a) const {
       put_columns(r, j, a);
       grad_rows.last(r, j, a.first.grad);
       grad_rows.last(r + 1, j, a.second.grad);
@@ -202,7 +202,7 @@ class DenseBackwardTiles {
     void end(int64_t rows) const { weights.end(rows), grads.end(rows); }
 
    private:
-    void put_columns(int64_t r, int64_t j, const GradedPair& a) const {
+    void put_columns(int64_t r, int64_t j, const TwoRows& a) const {
       weights.at(r, j, a.first.weight, a.second.weight);
       grads.at(r, j, a.first.grad, a.second.grad);
     }

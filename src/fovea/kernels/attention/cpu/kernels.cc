@@ -4,7 +4,7 @@
 
 #include "fovea/kernels/attention/cpu/dense.h"
 #include "fovea/kernels/attention/cpu/rows.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
 
 namespace fovea::kernels {
 

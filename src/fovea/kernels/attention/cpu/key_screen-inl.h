@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/simd/simd-inl.h"
+#include "fovea/kernels/attention/cpu/extent-inl.h"
 // Include <algorithm>, <cmath>, <cstring>, key_screen.h and rows.h before.
 
 // A vector as whole numbers from -127 to 127 and a step, with what their rounding leaves.
@@ -14,32 +14,6 @@ constexpr float kLeastScreened = 0x1p-40F, kMostScreened = 0x1p40F;
 constexpr float kLeastStep = 0x1p-14F;
 
 constexpr int64_t padded_floats(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
-
-struct Extent {
-  float top = 0;  // greatest |.|
-  bool finite = true;
-};
-
-// Returns the extent of x, or of x less the centre; whole vectors.
-inline Extent extent_of(const float* x, const float* centre, int64_t padded) {
-  F top = set(0), poison = set(0);
-  for (int64_t i = 0; i < padded; i += kLanes) {
-    const F value = centre == nullptr ? load(x + i) : load(x + i) - load(centre + i);
-    top = max(top, abs(value));
-    poison = fma(value, set(0), poison);
-  }
-  return {greatest(top), sum(poison) == 0};
-}
-
-// |x| times `factor`, rounded up.
-inline float norm_of(const float* x, int64_t padded, float factor) {
-  F squares = set(0);
-  for (int64_t i = 0; i < padded; i += kLanes) {
-    const F y = load(x + i) * set(factor);
-    squares = fma(y, y, squares);
-  }
-  return std::sqrt(sum(squares)) * (1 + 0x1p-10F);
-}
 
 // Norms in units of the step, with the rounding on the way to them.
 struct UnitNorms {

@@ -4,14 +4,15 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// KeyScreen: a cache's keys in 8 bits. A key k of a head is
+// KeyScreen: a cache's keys in 8 bits, kept from step to step of decoding. (screen.h is another thing: the screening of
+// all pairs of one call.) A key k of a head is
 //     k = c + step (u + r),   u whole numbers from -127 to 127,
 // with a centre c that all keys of the head share, so that q . c is a constant of the row and changes no selection. A
 // query is q = step_q (u_q + r_q) in the same way, without a centre. Then, in units of step step_q,
 //     q . (k - c) = u_q . u + error,   |error| <= |u_q| |r| + |r_q| |u + r|,
 // and the head's extents bound |u + r|, |r| and |k| / step for all its keys; the last is for the rounding of exact
-// scores. A key whose upper bound is below the lower bounds of k
-// other keys cannot be selected. All others are scored exactly, in the order of operations of cpu-rows.
+// scores. A key whose upper bound is below the lower bounds of k other keys cannot be selected. All others are scored
+// exactly, in the order of operations of cpu-rows.
 namespace fovea::kernels {
 
 constexpr int64_t kKeyScreenExtents = 3;

@@ -51,7 +51,7 @@ void pack_row(const KeyScreenPack& p, const float* key, const float* centre, int
   for (int64_t i = 0; i < key_screen_bytes(p.head_dim); ++i) out[i] = static_cast<uint8_t>(units[i] + 128);
   p.extents[0] = std::max(p.extents[0], norms.whole);
   p.extents[1] = std::max(p.extents[1], norms.rest);
-  p.extents[2] = std::max(p.extents[2], norm_of(key, padded, 1 / step));
+  p.extents[2] = std::max(p.extents[2], norm_of(key, nullptr, padded, 1 / step) * (1 + 0x1p-10F));
 }
 
 #if FOVEA_ISA >= 1

@@ -131,7 +131,7 @@ void expect_same(const Step& step, const std::string& what) {
   EXPECT_TRUE(have_same_bits(step.run(true, threads), without)) << describe(step.is) << ": " << what << ", threads";
 }
 
-class KeyScreen : public AtLevel {};
+class KeyScreen : public LevelTest {};
 
 TEST_P(KeyScreen, NormalKeys) {
   for (const int64_t dim : {5, 16, 32, 33, 64, 80, 96, 128, 257}) {

@@ -98,7 +98,7 @@ void expect_oracle(const Case& c, const AttentionProblem& p, const Inputs& in, c
   }
 }
 
-class LongSteps : public AtLevel {};
+class LongSteps : public LevelTest {};
 
 const std::vector<Case> kCases = {{.heads = 2, .dim = 64},
                                   {.heads = 4, .share = 2, .dim = 37},

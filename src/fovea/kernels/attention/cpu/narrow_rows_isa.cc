@@ -6,7 +6,7 @@
 #include "fovea/kernels/attention/cpu/narrow_rows.h"
 // Standard headers end here.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-//
+
 #include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {

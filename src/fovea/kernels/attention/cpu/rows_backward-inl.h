@@ -137,7 +137,7 @@ class BackwardTask {
     }
     const float* left = weight_grads_.left(tokens, rows, b_.grad_out, b_.left);
     weight_grads_.multiply({left, weight_grads_.stride(), b_.value_panels, b_.grads, stride}, rows, part);
-    grade(transform, group, first, rows, part);
+    backward_scores(transform, group, first, rows, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
     write_queries(group, tokens, rows, {part.begin, part.begin + columns});
     Product product = {.a = b_.grads + part.begin,
@@ -172,7 +172,7 @@ class BackwardTask {
     row.query = b_.grad_out, row.rows = values_;
     score_single(row, group.columns, 1, b_.grads);
     fill(b_.grads, group.columns, part.end, 0);  // rubbish times a weight of zero may be no number
-    grade(transform, group, 0, 1, part);
+    backward_scores(transform, group, 0, 1, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns);
     const Target target = target_of(grad_q_, tokens, view_.width, b_.grad_queries);
     row.rows = keys_;
@@ -199,7 +199,7 @@ class BackwardTask {
 
   // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
-  void grade(Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
+  void backward_scores(Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
     const TokenList tokens = view_.queries(group, first);
     const int64_t stride = score_stride(group.columns);
     const auto& select = view_.problem.spec.select;
@@ -220,7 +220,7 @@ class BackwardTask {
       selection.drop(s, part, stats[r * stats_step + Transform::kStats]);
     }
     transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);
-    if (terms_.any()) terms_.grade(chunk, in_.grad_terms, shared_, b_.grads, stride);
+    if (terms_.any()) terms_.add_gradients(chunk, in_.grad_terms, shared_, b_.grads, stride);
     for (int64_t r = 0; drops && r < rows; ++r) {
       view_.dropout(group, tokens[r]).apply(b_.weights + r * stride, part);
     }

@@ -16,7 +16,7 @@ namespace {
 
 using namespace rows_naive;
 
-class RowsFew : public AtLevel {};
+class RowsFew : public LevelTest {};
 
 std::vector<float> forward_alone(Data& data, const int64_t* key_tokens, Executor& executor) {
   std::vector<float> result(data.q.size(), std::nanf(""));

@@ -67,7 +67,7 @@ struct ProductArrays {
         rows(head_rows(terms.rows, view.head, view.problem.dtype)) {}
 };
 
-// Some rows of a group.
+// Rows first ... first + rows - 1 of a group, over the columns of `part`.
 struct RowChunk {
   const RowGroup& group;
   int64_t first, rows;
@@ -78,11 +78,7 @@ class RowTerms {
  public:
   // scale: on the product.
   RowTerms(const HeadView& view, const OffsetTerms& terms, const ProductBuffers& buffers, float scale)
-      : view_(view),
-        terms_(terms),
-        b_(buffers),
-        has_(view.problem.offsets),
-        scale_(scale) {
+      : view_(view), terms_(terms), b_(buffers), has_(view.problem.offsets), scale_(scale) {
     if (has_.product.count > 0) arrays_ = ProductArrays(terms, view);
   }
 
@@ -144,8 +140,8 @@ class RowTerms {
   }
 
   // Adds the gradients of the terms from the gradients of a chunk's scores.
-  void grade(const RowChunk& chunk, const OffsetGradients& to, const SharedTermSums& shared, const float* grads,
-             int64_t stride) {
+  void add_gradients(const RowChunk& chunk, const OffsetGradients& to, const SharedTermSums& shared, const float* grads,
+                     int64_t stride) {
     for (int64_t r = 0; r < chunk.rows; ++r) {
       const int64_t at = chunk.first + r;
       const float* g = grads + r * stride;
@@ -159,9 +155,9 @@ class RowTerms {
     }
     if (has_.product.count == 0) return;
     if (has_run(chunk.group)) {
-      grade_products(chunk, shared, grads, stride);
+      add_product_gradients(chunk, shared, grads, stride);
     } else {
-      for (int64_t r = 0; r < chunk.rows; ++r) grade_listed(chunk, r, shared, grads + r * stride);
+      for (int64_t r = 0; r < chunk.rows; ++r) add_listed_gradients(chunk, r, shared, grads + r * stride);
     }
     if (to.queries.data == nullptr) return;
     const TokenList tokens = view_.queries(chunk.group, chunk.first);
@@ -224,7 +220,7 @@ class RowTerms {
   }
 
   // Gradients of the chunk's products, then of its queries and of the rows that it meets.
-  void grade_products(const RowChunk& chunk, const SharedTermSums& shared, const float* grads, int64_t stride) {
+  void add_product_gradients(const RowChunk& chunk, const SharedTermSums& shared, const float* grads, int64_t stride) {
     const int64_t padded = view_.padded, vecs = padded / kLanes;
     if (chunk.part.size() == 0) return fill(b_.grads, 0, chunk.rows * padded, 0);
     const ColumnPart met = met_part(chunk);
@@ -252,7 +248,7 @@ class RowTerms {
     if (count > 0) kernels::multiply(product, count, vecs);
   }
 
-  void grade_listed(const RowChunk& chunk, int64_t r, const SharedTermSums& shared, const float* grads) const {
+  void add_listed_gradients(const RowChunk& chunk, int64_t r, const SharedTermSums& shared, const float* grads) const {
     const int64_t padded = view_.padded;
     const ColumnRange hull = hull_of_row(chunk.group, chunk.first + r);
     const int32_t* list = list_rows(chunk.group, chunk.first + r, hull);

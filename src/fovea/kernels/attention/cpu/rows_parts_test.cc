@@ -118,7 +118,7 @@ void expect_exact(const Kernel& kernel, const Case& c) {
   }
 }
 
-class RowsParts : public AtLevel {};
+class RowsParts : public LevelTest {};
 
 // Each case has more than 2^19 pairs, so that it is split into parts.
 const std::vector<Case> kCases = {

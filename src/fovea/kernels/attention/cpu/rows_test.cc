@@ -63,7 +63,7 @@ void check(const Kernel& kernel, const Case& c) {
   EXPECT_EQ(again.grad_k, got.grad_k);
 }
 
-class RowsTest : public AtLevel {};
+class RowsTest : public LevelTest {};
 
 // The specs need more than one group, groups of residue classes, lists of keys, and parts that are added up.
 TEST_P(RowsTest, Groups) {

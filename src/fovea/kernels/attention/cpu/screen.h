@@ -4,8 +4,9 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// Screening: a selection does not need exact scores of the keys that it drops. All pairs are scored in a small format,
-// with a proved bound on the error; keys that may still be selected are scored exactly. Normalised units:
+// Screening within one call: a selection does not need exact scores of the keys that it drops. All pairs are scored in
+// a small format, with a proved bound on the error; keys that may still be selected are scored exactly. (key_screen.h
+// is another thing: a copy of a cache's keys.) Normalised units:
 //     query  x = +-q 2^-a      key  y = (k - m) 2^-b      score = f (x . y) + a constant of the row
 // with m the mean of some keys (a constant of the row changes no selection) and f > 0.
 namespace fovea::kernels {
@@ -23,8 +24,8 @@ constexpr int kProductQueries = 6;  // the product's step over queries
 
 // kInt8: keys are bytes around 128, queries are signed bytes. kBytePairs: the same, so small that sums fit in 16 bits.
 // kInt16: both are signed, with as many bits as leave room for the sum. The sums of these formats are exact.
-enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8, kInt16, kBytePairs };
-constexpr bool is_integer(ScreenFormat format) { return format >= ScreenFormat::kInt8; }
+enum class ScreenFormat : uint8_t { kFloat32, kInt8, kInt16, kBytePairs };
+constexpr bool is_integer(ScreenFormat format) { return format != ScreenFormat::kFloat32; }
 constexpr bool is_bytes(ScreenFormat format) {
   return format == ScreenFormat::kInt8 || format == ScreenFormat::kBytePairs;
 }
@@ -65,7 +66,6 @@ struct ScreenTile {
 };
 using ScreenProduct = void (*)(const ScreenTile&);
 
-void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
 void screen_product_pairs(const ScreenTile& tile);  // AVX2

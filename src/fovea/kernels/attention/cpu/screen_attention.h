@@ -54,4 +54,6 @@ class SavedRows {
 void screened_forward(const AttentionProblem& problem, const AttentionForward& args, Executor& executor);
 void screened_backward(const AttentionProblem& problem, const AttentionBackward& args, Executor& executor);
 
+extern const Kernel kTopkKernel, kEntmaxKernel;
+
 }  // namespace fovea::kernels

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/testing/cases.h"
 
 // Tests the lists that screening leaves: groups of pieces, room, weights.
@@ -33,7 +32,7 @@ void set_row(Array& array, int64_t token, double value) {
   for (int64_t i = 0; i < kDim; ++i) array.set(token, 0, i, value);
 }
 
-class ScreenAttention : public AtLevel {
+class ScreenAttention : public LevelTest {
  protected:
   Results run(const AttentionProblem& problem, const Inputs& inputs) {
     return testing_suite::run_kernel(kTopkKernel, problem, inputs, Layout::kPacked, serial_);

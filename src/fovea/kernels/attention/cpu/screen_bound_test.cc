@@ -21,7 +21,6 @@ namespace {
 
 std::vector<ScreenFormat> formats() {
   std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
-  if (vector_isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
   if (has_tiles() || has_int8_product()) all.push_back(ScreenFormat::kInt8);
   if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
   if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kBytePairs);

@@ -80,7 +80,7 @@ std::vector<KeyPieces> key_pieces(const AttentionProblem& problem, const std::ve
   return all;
 }
 
-void HeadRows::read(const OneHead<const void>& from, int64_t first, int64_t count) {
+void HeadCopy::read(const OneHead<const void>& from, int64_t first, int64_t count) {
   const int64_t width = padded_width(from.head_dim);
   const Rows<const void>& rows = from.rows;
   const bool in_place = from.dtype == DType::kFloat32 && from.head_dim == width && rows.token_stride == width;

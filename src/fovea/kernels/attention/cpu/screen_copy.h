@@ -46,7 +46,7 @@ struct KeyPieces {
 std::vector<KeyPieces> key_pieces(const AttentionProblem& problem, const std::vector<Piece>& group);
 
 // The rows of one head of one sequence, [count, width]: a copy, or the caller's if few already lie this way.
-class HeadRows {
+class HeadCopy {
  public:
   void read(const OneHead<const void>& from, int64_t first, int64_t count);
   const float* get() const { return rows_; }

@@ -12,7 +12,7 @@ namespace {
 // The keys and values of a sequence under one of their heads.
 struct PreparedKeys {
   Piece piece;  // head: of k and v
-  HeadRows keys, values;
+  HeadCopy keys, values;
   GrowingArray<float> mean;
   GrowingArray<uint32_t> words;
   std::vector<KeyBlock> blocks;
@@ -26,7 +26,7 @@ struct PreparedPiece {
 };
 
 // The mean of at most 256 keys evenly spread: nearly that of all, when keys share a component.
-void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean) {
+void sample_mean(const HeadCopy& keys, int64_t count, int64_t width, float* mean) {
   const int64_t step = std::max<int64_t>(1, count / 256);
   std::vector<double> total(static_cast<size_t>(width));
   int64_t samples = 0;

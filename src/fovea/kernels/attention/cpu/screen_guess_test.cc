@@ -16,7 +16,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/cpu/screen_search.h"
 #include "fovea/kernels/attention/cpu/screened_score_test.h"
@@ -129,7 +129,7 @@ struct SearchCase {
   }
 };
 
-class Searches : public AtLevel {};
+class Searches : public LevelTest {};
 
 TEST_P(Searches, GuessFromEarlierRows) {
   const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
@@ -332,7 +332,7 @@ double greatest_difference(const Array& got, const std::vector<double>& right) {
   return most;
 }
 
-class Guesses : public AtLevel {};
+class Guesses : public LevelTest {};
 
 TEST_P(Guesses, AreProved) {
   SerialExecutor serial;

@@ -11,7 +11,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 // Hard rows: small whole numbers, times powers of two, so that scores are exact and ties are ties.

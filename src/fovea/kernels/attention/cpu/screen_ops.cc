@@ -34,7 +34,6 @@ bool pairs_pay(const ScreenWork& work) {
 
 ScreenFormat fastest_screen_format(const ScreenWork& work) {
   if (has_tiles() || has_int8_product()) return ScreenFormat::kInt8;
-  if (vector_isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
   if (vector_isa() != Isa::kAvx2) return ScreenFormat::kFloat32;
   return pairs_pay(work) ? ScreenFormat::kBytePairs : ScreenFormat::kInt16;
 }
@@ -54,7 +53,6 @@ ScreenProduct screen_product(ScreenFormat format) {
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBytePairs) return &screen_product_pairs;
-  if (format == ScreenFormat::kBFloat16) return &screen_product_bf16;
   return screen_ops().product_float;
 }
 

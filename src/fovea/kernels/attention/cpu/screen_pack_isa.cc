@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -6,6 +7,8 @@
 // Standard headers end here.
 #include "fovea/kernels/simd/isa_begin-inl.h"
 #include "fovea/kernels/simd/simd-inl.h"
+
+#include "fovea/kernels/attention/cpu/extent-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -16,7 +19,7 @@ constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
 // generous, because it is small beside the rounding of the vectors themselves.
 float product_rounding(ScreenFormat format, int64_t width) {
   const auto terms = static_cast<float>(width);
-  return kUnit * (32 + (is_integer(format) ? 0 : format == ScreenFormat::kBFloat16 ? 2 * terms : terms));
+  return kUnit * (32 + (is_integer(format) ? 0 : terms));
 }
 
 // The binary exponent of the greatest value, within what 2^x can undo.
@@ -24,21 +27,6 @@ int exponent_of(float top) {
   if (top == 0) return 0;
   const int exponent = __builtin_ilogbf(top);
   return exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
-}
-
-struct Extent {
-  float top = 0;       // greatest |.|
-  bool finite = true;  // no NaN or infinity
-};
-
-Extent extent_of(const float* x, const float* mean, int64_t width) {
-  F top = set(0), poison = set(0);
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const F value = mean == nullptr ? load(x + i) : load(x + i) - load(mean + i);
-    top = max(top, abs(value));
-    poison = fma(value, set(0), poison);
-  }
-  return {greatest(top), sum(poison) == 0};
 }
 
 float larger(float a, float b) { return a > b ? a : b; }
@@ -63,16 +51,6 @@ float step_for_norm(float norm, int64_t width) {
   return norm / (kMostPairNorm - 0.5F * __builtin_sqrtf(static_cast<float>(width))) * (1 + 0x1p-10F);
 }
 
-// The norm of (x - mean) factor.
-float norm_of(const float* x, const float* mean, float factor, int64_t width) {
-  F squares = set(0);
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const F y = (mean == nullptr ? load(x + i) : load(x + i) - load(mean + i)) * set(factor);
-    squares = fma(y, y, squares);
-  }
-  return __builtin_sqrtf(sum(squares));
-}
-
 struct Norms {
   float exact = 0, residual = 0;  // |y|, |y - packed y|
 };
@@ -91,16 +69,12 @@ struct Packer {
   Norms operator()(const float* x, const float* mean, int64_t width, char* to, int32_t* total) const {
     F exact = set(0), residual = set(0);
     I units_sum = set_int(0);
-    alignas(64) uint16_t halves[kMaxScreenHeadDim + kLanes];
     alignas(64) int32_t units[kMaxScreenHeadDim + kLanes];
     for (int64_t i = 0; i < width; i += kLanes) {
       const F centred = mean == nullptr ? load(x + i) : load(x + i) - load(mean + i);
       const F y = centred * set(factor);
       F packed = y;
-      if (format == ScreenFormat::kBFloat16) {
-        store_bf16(halves + i, y);
-        packed = load_bf16(halves + i);
-      } else if (is_integer(format)) {
+      if (is_integer(format)) {
         const F whole = max(set(-top), min(set(top), round(y * set(1 / step))));
         packed = whole * set(step);
         const I as_units = to_int(whole);
@@ -116,9 +90,7 @@ struct Packer {
       exact = fma(y, y, exact);
       residual = fma(lost, lost, residual);
     }
-    if (format == ScreenFormat::kBFloat16) {
-      for (int64_t i = 0; i < width; i += 2) std::memcpy(to + i / 2 * stride, halves + i, 4);
-    } else if (format == ScreenFormat::kInt16) {
+    if (format == ScreenFormat::kInt16) {
       for (int64_t i = 0; i < width; i += 2) {
         const uint32_t low = static_cast<uint32_t>(units[i]) & 0xffffU, high = static_cast<uint32_t>(units[i + 1]);
         const uint32_t word = low | high << 16;
@@ -152,10 +124,10 @@ struct Packer {
 };
 
 // The words or pairs of bytes of packed keys.
-struct KeyPieces {
+struct KeyWords {
   int64_t side_by_side;  // keys
   int64_t size;          // bytes
-  explicit KeyPieces(ScreenFormat format)
+  explicit KeyWords(ScreenFormat format)
       : side_by_side(format == ScreenFormat::kBytePairs ? kPairKeys : kGroupKeys),
         size(format == ScreenFormat::kBytePairs ? 2 : 4) {}
   int64_t stride() const { return side_by_side * size; }
@@ -173,7 +145,7 @@ float step_of_keys(const PackedKeys& p, Span keys, float top, float factor) {
   if (!(top > (pairs ? 0x1p-60F : 0x1p-100F))) return 1;
   float step = top / top_unit(p.format, p.width);
   for (int64_t key = keys.begin; pairs && key < keys.end; ++key) {
-    step = larger(step, step_for_norm(norm_of(p.rows + key * p.width, p.mean, factor, p.width), p.width));
+    step = larger(step, step_for_norm(norm_of(p.rows + key * p.width, p.mean, p.width, factor), p.width));
   }
   return step;
 }
@@ -186,7 +158,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   block = {};
   const float most = top_unit(p.format, p.width);
   block.step = step_of_keys(p, {begin, end}, top * factor, factor);
-  const KeyPieces pieces(p.format);
+  const KeyWords pieces(p.format);
   const Packer packer{p.format, factor, block.step, most, pieces.stride(), 128};
   const float rounding = product_rounding(p.format, p.width);
   for (int64_t key = begin; key < end; ++key) {
@@ -271,7 +243,7 @@ void ScreenPack<kIsa>::keys(PackedKeys& p) {
   p.plain = 0;
   for (int64_t b = 0; b < num_blocks; ++b) pack_block(p, b, __builtin_ldexpf(1, -p.exponent));
   // The padding of the last tile is never allowed, but it must hold numbers.
-  const KeyPieces pieces(p.format);
+  const KeyWords pieces(p.format);
   for (int64_t key = p.num_keys; key % kTileKeys != 0; ++key) {
     for (int64_t s = 0; s < p.steps; ++s) {
       std::memset(pieces.first(p, key) + s * pieces.stride(), 0, static_cast<size_t>(pieces.size));
@@ -296,7 +268,7 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   const bool pairs = keys.format == ScreenFormat::kBytePairs;
   const float most = pairs ? kTopPairQuery : top_unit(keys.format, keys.width);
   if (top > 0) packed.step = top / most;
-  if (pairs) packed.step = larger(packed.step, step_for_norm(norm_of(q, nullptr, power, keys.width), keys.width));
+  if (pairs) packed.step = larger(packed.step, step_for_norm(norm_of(q, nullptr, keys.width, power), keys.width));
   int32_t total = 0;
   const Packer packer{keys.format, power, packed.step, most, sizeof *words, 0, 2};
   const Norms norms = packer(q, nullptr, keys.width, reinterpret_cast<char*>(words), &total);

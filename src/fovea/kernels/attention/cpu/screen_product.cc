@@ -1,8 +1,8 @@
 #include "fovea/kernels/attention/cpu/screen.h"
 
-// Products in small formats, with the instruction sets switched on for these functions alone. A micro-tile of 6 queries
-// by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers: named variables, as GCC 12 leaves
-// arrays of them in memory, and the instructions as they are, as it copies sums around their intrinsics.
+// The product of bytes by VNNI, with the instruction sets switched on for these functions alone. A micro-tile of 6
+// queries by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers: named variables, as GCC
+// 12 leaves arrays of them in memory, and the instructions as they are, as it copies sums around their intrinsics.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -11,37 +11,23 @@ namespace {
 
 #define FOVEA_SCREEN __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"), always_inline)) inline
 
-struct Bf16 {
-  // sum += key . x, two bf16 values a lane.
-  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
-    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
-  }
-  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) {
-    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(sum), _mm512_castsi512_ps(least), _CMP_GE_OQ);
-  }
-};
-
-struct Int8 {
-  // sum += key . x, four unsigned bytes of the key by four signed ones a lane.
-  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
-  }
-  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) { return _mm512_cmpge_epi32_mask(sum, least); }
-};
+// sum += key . x, four unsigned bytes of the key by four signed ones a lane.
+FOVEA_SCREEN void add_product(__m512i& sum, __m512i key, __m512i x) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
+}
 
 FOVEA_SCREEN __m512i word(const uint32_t* p) { return _mm512_set1_epi32(static_cast<int32_t>(*p)); }
 
 // One query's sums over 64 keys.
-template <class Format>
 struct Sums {
   __m512i a, b, c, d;
 
   FOVEA_SCREEN explicit Sums(const uint32_t* start) : a(word(start)), b(a), c(a), d(a) {}
   FOVEA_SCREEN void add(__m512i k0, __m512i k1, __m512i k2, __m512i k3, __m512i x) {
-    Format::add(a, k0, x);
-    Format::add(b, k1, x);
-    Format::add(c, k2, x);
-    Format::add(d, k3, x);
+    add_product(a, k0, x);
+    add_product(b, k1, x);
+    add_product(c, k2, x);
+    add_product(d, k3, x);
   }
   FOVEA_SCREEN void finish(const ScreenTile& t, int64_t query, int64_t group) const {
     uint32_t* scores = t.scores + query * kScoreStride + group * kGroupKeys;
@@ -51,17 +37,16 @@ struct Sums {
     _mm512_storeu_si512(scores + 16, b);
     _mm512_storeu_si512(scores + 32, c);
     _mm512_storeu_si512(scores + 48, d);
-    hits[0] = Format::reach(a, least);
-    hits[1] = Format::reach(b, least);
-    hits[2] = Format::reach(c, least);
-    hits[3] = Format::reach(d, least);
+    hits[0] = _mm512_cmpge_epi32_mask(a, least);
+    hits[1] = _mm512_cmpge_epi32_mask(b, least);
+    hits[2] = _mm512_cmpge_epi32_mask(c, least);
+    hits[3] = _mm512_cmpge_epi32_mask(d, least);
   }
 };
 
-template <class Format>
 FOVEA_SCREEN void micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
   const uint32_t* start = t.start + query;
-  Sums<Format> s0(start), s1(start + 1), s2(start + 2), s3(start + 3), s4(start + 4), s5(start + 5);
+  Sums s0(start), s1(start + 1), s2(start + 2), s3(start + 3), s4(start + 4), s5(start + 5);
   const int64_t steps = t.steps, stride = steps * kGroupKeys;
   const uint32_t* x = t.queries + query * steps;
   const uint32_t* keys = t.keys + group * stride;
@@ -83,27 +68,22 @@ FOVEA_SCREEN void micro_tile(const ScreenTile& t, int64_t query, int64_t group) 
   s5.finish(t, query + 5, group);
 }
 
-template <class Format>
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))) void product(const ScreenTile& tile) {
-  for (int64_t group = 0; group < tile.num_tiles * 4; group += 4) {
-    for (int64_t query = 0; query < tile.num_queries; query += 6) micro_tile<Format>(tile, query, group);
-  }
-}
-
 #undef FOVEA_SCREEN
 
 }  // namespace
 
-void screen_product_bf16(const ScreenTile& tile) { product<Bf16>(tile); }
-void screen_product_int8(const ScreenTile& tile) { product<Int8>(tile); }
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))) void screen_product_int8(const ScreenTile& tile) {
+  for (int64_t group = 0; group < tile.num_tiles * 4; group += 4) {
+    for (int64_t query = 0; query < tile.num_queries; query += 6) micro_tile(tile, query, group);
+  }
+}
 
 }  // namespace fovea::kernels
 
 #else
 
 namespace fovea::kernels {
-void screen_product_bf16(const ScreenTile&) {}  // never chosen: has_int8_product() and isa() say so
-void screen_product_int8(const ScreenTile&) {}
+void screen_product_int8(const ScreenTile&) {}  // never chosen: has_int8_product() says so
 }  // namespace fovea::kernels
 
 #endif

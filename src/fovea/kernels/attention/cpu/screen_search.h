@@ -55,7 +55,7 @@ class CandidateSearch {
   void screen(Rows rows);
   void screen_block(int64_t block, Rows rows);
   void screen_missed();
-  // Scores candidates of the rows exactly, and leaves the selected ones in the lists (screen_search_exact.cc).
+  // Scores candidates of the rows exactly, and leaves the selected ones in the lists.
   void select(Rows rows);
   bool may_select(const ScreenedQuery& row) const;
   RowList find_best(const ScreenedQuery& row, int64_t slot);

@@ -10,7 +10,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 

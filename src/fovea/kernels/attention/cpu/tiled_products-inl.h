@@ -205,7 +205,7 @@ inline F narrowed(F x) { return as_float(as_int(x) & static_cast<int32_t>(0xffff
 
 // A number of bfloat16 and the rest, which is one too where x is narrowed(), else nearly.
 struct TwoNumbers {
-  I first, second;  // in the upper halves
+  I first, second;  // each number lies in the upper half of its lane
   explicit TwoNumbers(F x)
       : first(as_int(x) & static_cast<int32_t>(0xffff0000U)), second(as_int(x - as_float(first))) {}
 };
@@ -262,7 +262,7 @@ struct SplitColumns {
     store(to, paired(x.first, y.first));
     store(to + second, paired(x.second, y.second));
   }
-  // Rows from r on, which are none.
+  // Fills the depth behind row r - 1 with zeros, up to whole tiles.
   void end(int64_t r) const {
     for (float* numbers : {words, words + second}) std::fill(numbers + (r + 1) / 2 * row, numbers + second, 0.0F);
   }

@@ -45,8 +45,8 @@ struct SoftmaxRow {
   }
   void gradient(const OldRows& rows, int64_t count, float* grads) {
     int64_t r = 0;
-    for (; r + 4 <= count; r += 4) grade_some<4>(rows.from(r), grads + r * rows.stride);
-    for (; r < count; ++r) grade_some<1>(rows.from(r), grads + r * rows.stride);
+    for (; r + 4 <= count; r += 4) backward_some<4>(rows.from(r), grads + r * rows.stride);
+    for (; r < count; ++r) backward_some<1>(rows.from(r), grads + r * rows.stride);
   }
 
  private:
@@ -80,7 +80,7 @@ struct SoftmaxRow {
   }
 
   template <int kRows>
-  static void grade_some(const OldRows& rows, float* grads) {
+  static void backward_some(const OldRows& rows, float* grads) {
     F top[kRows], factor[kRows], dot[kRows];
     for (int r = 0; r < kRows; ++r) {
       top[r] = set(rows.stats_of(r)[0]);
@@ -117,17 +117,17 @@ void weigh_pointwise(const Function& function, float* s, int64_t n) {
 // The way back: scores become weights, and gradients of weights become gradients of scores. A pair without a weight
 // passes no gradient, whether that gradient is a number or not.
 template <class Function>
-inline void grade_pointwise(const Function& function, F& s, F& g) {
+inline void backward_pointwise(const Function& function, F& s, F& g) {
   const F x = s;
   const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
   s = select(nothing, set(0), function.value(x));
   g = select(nothing, set(0), function.slope(x) * g);
 }
 template <class Function>
-void grade_pointwise(const Function& function, float* s, float* grads, int64_t n) {
+void backward_pointwise(const Function& function, float* s, float* grads, int64_t n) {
   for (int64_t j = 0; j < n; j += kLanes) {
     F x = load(s + j), g = load(grads + j);
-    grade_pointwise(function, x, g);
+    backward_pointwise(function, x, g);
     store(s + j, x);
     store(grads + j, g);
   }
@@ -146,7 +146,7 @@ struct PointwiseRow {
     }
   }
   void gradient(const OldRows& rows, int64_t count, float* grads) {
-    for (int64_t r = 0; r < count; ++r) grade_pointwise(function, rows.row(r), grads + r * rows.stride, rows.n);
+    for (int64_t r = 0; r < count; ++r) backward_pointwise(function, rows.row(r), grads + r * rows.stride, rows.n);
   }
 };
 
@@ -187,7 +187,7 @@ struct EntmaxRow {
   void gradient(const OldRows& rows, int64_t count, float* grads) {
     with_curve(power, [&](auto curve) {
       for (int64_t r = 0; r < count; ++r) {
-        grade_one<decltype(curve)::value>(rows.row(r), grads + r * rows.stride, rows.n, rows.stats_of(r));
+        backward_one<decltype(curve)::value>(rows.row(r), grads + r * rows.stride, rows.n, rows.stats_of(r));
       }
     });
   }
@@ -207,7 +207,7 @@ struct EntmaxRow {
 
   // ds = U (dp - sum(U dp) / sum(U)), U = p^(2-alpha) = y^(c-1) on the support (Peters et al. 2019, Prop. 2).
   template <EntmaxCurve kCurve>
-  void grade_one(float* s, float* g, int64_t n, const float* stats) {
+  void backward_one(float* s, float* g, int64_t n, const float* stats) {
     const float blend = entmax_blend<kCurve>(power, {.values = s, .count = n, .top = stats[0]}, stats[1]);
     const EntmaxRowCurve<kCurve> row(power, stats[1], blend);
     const auto below = [&](int64_t j) { return load(s + j) - set(stats[0]); };

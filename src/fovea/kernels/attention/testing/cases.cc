@@ -202,33 +202,35 @@ std::vector<Case> all_cases(const Suite& suite) {
   return out;
 }
 
+constexpr std::array kLongSpecs = {"full",
+                                   "topk(8)",
+                                   "topk(32)",
+                                   "topk(5,keep=window(3))",
+                                   "window(256)+topk(8)",
+                                   "topk(8)+relu",
+                                   "topk(12)+entmax(1.5)",
+                                   "sparsemax",
+                                   "entmax(1.5)",
+                                   "entmax(1.3)",
+                                   "entmax(1.8)",
+                                   "entmax(3)",
+                                   "topk(12)+entmax(2.5)",
+                                   "entmax(learned)",
+                                   "relu",
+                                   "gelu",
+                                   "window(64)",
+                                   "dilated(20,9)",
+                                   "block(100)",
+                                   "random(16)",
+                                   "strided(30)",
+                                   "fixed(50,4)",
+                                   "window(32)|global(3)",
+                                   "blocks(50,1)"};
+
 std::vector<Case> long_cases(const Suite& suite) {
   std::vector<Case> out;
   int number = -1, term_number = 100;
-  for (const char* text : {"full",
-                           "topk(8)",
-                           "topk(32)",
-                           "topk(5,keep=window(3))",
-                           "window(256)+topk(8)",
-                           "topk(8)+relu",
-                           "topk(12)+entmax(1.5)",
-                           "sparsemax",
-                           "entmax(1.5)",
-                           "entmax(1.3)",
-                           "entmax(1.8)",
-                           "entmax(3)",
-                           "topk(12)+entmax(2.5)",
-                           "entmax(learned)",
-                           "relu",
-                           "gelu",
-                           "window(64)",
-                           "dilated(20,9)",
-                           "block(100)",
-                           "random(16)",
-                           "strided(30)",
-                           "fixed(50,4)",
-                           "window(32)|global(3)",
-                           "blocks(50,1)"}) {
+  for (const char* text : kLongSpecs) {
     ++number;
     Rng rng(99, static_cast<uint64_t>(number));
     Case c{number, {}, static_cast<Layout>(rng.below(3)), static_cast<Layout>(rng.below(3)), rng()};

@@ -1,9 +1,9 @@
+#include "fovea/kernels/attention/cpu/screen_attention.h"
+
 #include <string>
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
-#include "fovea/kernels/attention/cpu/screen_attention.h"
-#include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
 namespace fovea::kernels {

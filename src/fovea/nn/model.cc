@@ -15,9 +15,6 @@
 #include "fovea/spec/model_config.h"
 
 namespace fovea::nn {
-namespace {
-
-using Module = torch::nn::Module;
 
 // The owner of the parameters of a side: in a model of both sides under a name of its own.
 struct SideOwner {
@@ -49,6 +46,10 @@ struct DecoderSide {
   Embedding embedding;
   Stack stack;
 };
+
+namespace {
+
+using Module = torch::nn::Module;
 
 bool has_both_sides(const ModelConfig& config) { return config.enc_depth > 0 && config.dec_depth > 0; }
 
@@ -98,6 +99,8 @@ torch::nn::Module& child_of(torch::nn::Module& root, const std::string& name) {
   return *root.register_module(name, std::make_shared<torch::nn::Module>());
 }
 
+}  // namespace
+
 SideOwner::SideOwner(torch::nn::Module& root, const ModelConfig& config, const std::string& name,
                      const InitScope& root_scope)
     : module(has_both_sides(config) ? child_of(root, name) : root),
@@ -126,6 +129,8 @@ DecoderSide::DecoderSide(const SideOwner& owner, const ModelConfig& config, cons
                 config.embedding_scale == "one" ? EmbeddingScale::kOne : EmbeddingScale::kRootOfWidth,
                 config.decoder_start == "zeros" ? FirstToken::kZeros : FirstToken::kOwn),
       stack(owner.module, config, decoder_place(config), mechanisms_of(config), owner.scope) {}
+
+namespace {
 
 // Tables of tokens. A side that the model lacks, or that reads no tokens, has none.
 struct Tables {

@@ -24,7 +24,6 @@
 #include "fovea/text/unit_split.h"
 
 namespace fovea::text {
-namespace {
 
 // Encodes with models of words and characters that are as write_counted_model() writes them, ten times as fast as the
 // library and with the same result.
@@ -55,6 +54,8 @@ void UnitTable::encode(std::string_view line, int32_t unk, std::vector<int32_t>&
     append(piece += word);
   });
 }
+
+namespace {
 
 // False for a damaged model. The library throws at a piece that begins with a zero byte.
 bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_view model) {

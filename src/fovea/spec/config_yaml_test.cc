@@ -102,11 +102,11 @@ TEST(ConfigYaml, ScalarsAreThoseThatAFieldOfOneValueTakes) {
 
 TEST(ConfigYaml, EveryFieldCanBeRequired) {
   EncoderDecoderConfig config;
-  const auto refusal = [&](const std::string& text) {
+  const auto missing = [&](const std::string& text) {
     return message_of([&] { require_every_field(text, "x.yml", field_views(config)); });
   };
-  EXPECT_EQ(refusal(to_yaml(config)), "nothing was thrown");
-  EXPECT_EQ(refusal("enc-depth: 3\ndim-emb: 5\n"),
+  EXPECT_EQ(missing(to_yaml(config)), "nothing was thrown");
+  EXPECT_EQ(missing("enc-depth: 3\ndim-emb: 5\n"),
             "x.yml: the key 'dec-depth' is missing; expected every option of the model");
 }
 

@@ -48,7 +48,8 @@ std::vector<double> times(const Setting& setting) {
   const c10::InferenceMode guard;
   DecoderConfig config;
   config.dim_emb = 256, config.dec_depth = 4, config.transformer_heads = 4, config.transformer_dim_ffn = 1024;
-  config.transformer_norm = "pre", config.transformer_ffn_activation = "gelu", config.transformer_positions = "rotary";
+  config.transformer_norm = "pre", config.transformer_norm_kind = "layer", config.transformer_ffn_activation = "gelu",
+  config.transformer_positions = "rotary";
   config.dim_vocabs = {kVocabulary};
   config.attention = setting.attention;
   nn::Model model(config, 1);

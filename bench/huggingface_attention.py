@@ -9,6 +9,7 @@ from attention import MORE_SPECS, PASSES
 from attention import SPECS as ALL_SPECS
 from crossover import Crossover
 from huggingface import SPECS, in_turns, registered, type_of
+from huggingface_memory import peak
 
 HEADS, KEY_HEADS, HEAD_DIM = 8, 2, 64
 
@@ -66,8 +67,6 @@ def sdpa(q, k, v):
 
 def grouped_rows(given):
     """Grouped queries against heads of keys and values that are repeated first."""
-    from huggingface_memory import peak
-
     for dtype in given.types:
         for n in given.lengths:
             for spec in (*SPECS, "full"):

@@ -24,8 +24,10 @@ PROMPT, LENGTH = 100, 500  # bytes of a prompt, and to add to it
 
 def train(text, model, *options, threads):
     """The log's objects. Nothing is saved or validated before the end."""
-    done = tools.run(tools.FOVEA, "train", "--task", "language", "--defaults", 1, "--vocabs", "bytes", "--dim-emb", WIDTH, "--dec-depth", DEPTH,
+    done = tools.run(tools.FOVEA, "train", "--task", "language", "--vocabs", "bytes", "--dim-emb", WIDTH, "--dec-depth", DEPTH,
                      "--transformer-heads", HEADS, "--transformer-dim-ffn", INNER, "--transformer-ffn-activation", "gelu",
+                     "--transformer-norm-kind", "layer", "--transformer-positions", "sinusoidal", "--transformer-dropout", 0.1,
+                     "--learn-rate", 0.0003, "--lr-warmup", 4000,
                      "--model", model, "--overwrite", "--train-sets", text, "--valid-freq", 10**9, "--save-freq", 10**9,
                      "--log-format", "json", "--cpu-threads", threads, *options, threads=threads)
     return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]

@@ -85,9 +85,11 @@ def trained_model(folder, threads):
     if not vocab.exists():
         run(FOVEA, "corpus", "--generate", 20000, "--output", corpus, threads=1)
         run(FOVEA, "vocab", "--dim-vocabs", 1500, "--train-sets", *sides, "--output", vocab, threads=1)
-    run(FOVEA, "train", "--defaults", 1, "--model", model, "--train-sets", *sides, "--vocabs", vocab, vocab, "--dim-emb", 512,
+    run(FOVEA, "train", "--model", model, "--train-sets", *sides, "--vocabs", vocab, vocab, "--dim-emb", 512,
         "--transformer-heads", 8, "--transformer-dim-ffn", 512, "--enc-depth", 1, "--dec-depth", 1,
-        "--tied-embeddings-all", "--mini-batch-words", 1000, "--after-batches", 400, "--lr-warmup", 100,
+        "--transformer-norm", "post", "--transformer-norm-kind", "layer", "--transformer-positions", "sinusoidal",
+        "--transformer-ffn-activation", "relu", "--tied-embeddings-all", "--mini-batch-words", 1000,
+        "--after-batches", 400, "--learn-rate", 0.0003, "--lr-warmup", 100,
         "--cpu-threads", threads, threads=threads)
     return model
 

@@ -165,6 +165,7 @@ void print(const Wish& wish) {
 
 void profile(const Wish& wish) {
   DecoderConfig config;
+  config.transformer_norm_kind = "layer", config.transformer_positions = "sinusoidal";
   config.dim_emb = 256, config.dec_depth = 4, config.transformer_heads = 4, config.transformer_dim_ffn = 1024;
   config.transformer_ffn_activation = wish.activation, config.attention = wish.attention;
   config.dim_vocabs = {kVocabulary};

@@ -26,7 +26,6 @@ constexpr std::array kLoaders = {
     Loader{'e', load_clauses},
     Loader{'f', load_npy_features},
     Loader{'g', load_gold},
-    Loader{'h', load_help},
     Loader{'i', load_image_file},
     Loader{'j', load_run_record},
     Loader{'k', load_counted_text},

@@ -32,7 +32,9 @@ prepare_corpus() {
   local origin="LibreOffice's help pages, English and $language"
   if fetch_help; then
     say "corpus: $origin"
-    "$fovea" corpus --libreoffice "$folder/help" --languages en "$language" --output "$corpus"
+    python3 recipes/help_pairs.py "$folder/help" "$language" "$folder/paragraphs"
+    "$fovea" corpus "$folder/paragraphs.en" "$folder/paragraphs.$language" --languages en "$language" \
+      --keep-markup --sentences split --output "$corpus"
   else
     origin="sentences of a made-up grammar, which only look like English and $language"
     say "apt-get download libreoffice-help-$language failed; instead, $origin"

@@ -66,9 +66,6 @@ class Configuration(Refusals):
         config.write_text(other("99.0.0") + "later: 1\n")
         self.refused("train", "-c", config, says=["versions.yml: fovea 99.0.0 wrote this file, which is newer than this fovea (",
                                                   "use that version, or remove the line fovea-version"])
-        config.write_text(other("0.0.1") + "earlier: 1\n")
-        self.refused("train", "-c", config, says=["unknown key 'earlier'; fovea 0.0.1 wrote this file, and this is fovea ",
-                                                  "use that version, or remove the line"])
         config.write_text(other("0.0.1"))
         checked("train", "-c", config, "--model", PLACE.folder / "from-old")
 
@@ -137,43 +134,6 @@ class Configuration(Refusals):
         train("left", updates=8)
         checked("average", "--model", model, "--last", 1, "--output", PLACE.folder / "left-average")
         self.assertEqual([path for path in left if path.exists()], [])
-
-
-class Defaults(unittest.TestCase):
-    """Values of the options that are not given: new runs have today's, and a run keeps those it began with."""
-    FIRST = {"defaults": "1", "learn-rate": "3e-04", "lr-warmup": "4000", "lr-decay": '"inv-sqrt"', "clip-norm": "1",
-             "label-smoothing": "0.1", "transformer-norm": '"post"', "transformer-norm-kind": '"layer"',
-             "transformer-positions": '"sinusoidal"', "transformer-ffn-activation": '"relu"', "transformer-dropout": "0.1"}
-
-    def options(self, *arguments):
-        dump = checked("train", *arguments, "--dump-config").stdout
-        return dict(line.split(": ", 1) for line in dump.splitlines())
-
-    def assert_first(self, options):
-        self.assertEqual({name: options[name] for name in self.FIRST}, self.FIRST)
-
-    def test_the_first_edition_stays_as_it_was(self):
-        self.assert_first(self.options("--defaults", 1))
-        newest = self.options()
-        self.assertEqual(newest["defaults"], "2")
-        self.assertNotEqual(newest["transformer-positions"], self.FIRST["transformer-positions"])
-
-    def test_a_train_yml_from_before_the_editions_has_the_first(self):
-        old = PLACE.folder / "old.yml"
-        old.write_text('fovea-version: "0.1.0"\ndim-emb: 64\n')
-        self.assert_first(self.options("-c", old))
-        mine = PLACE.folder / "mine.yml"
-        mine.write_text("dim-emb: 64\n")
-        self.assertEqual(self.options("-c", mine), self.options() | {"dim-emb": "64"})
-
-    def test_a_run_keeps_its_edition(self):
-        kept, _ = train("kept", "--defaults", 1, updates=4)
-        train("kept", updates=8)
-        at_once, _ = train("at-once", "--defaults", 1, updates=8)
-        self.assertEqual(weights(kept), weights(at_once))
-        self.assertIn("\ndefaults: 1\n", (kept / "train.yml").read_text())
-        train("kept", "--overwrite", updates=4)
-        self.assertIn("\ndefaults: 2\n", (kept / "train.yml").read_text())
 
 
 class Curves(Refusals):

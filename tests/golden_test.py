@@ -27,7 +27,7 @@ PORTABLE = os.environ | {"FOVEA_CPU": "portable", "ATEN_CPU_CAPABILITY": "defaul
 # loss after ten updates; another initial weight, dropout mask or seed of random(k) by 1e-3 and more.
 TOLERANCE = 1e-5
 
-SIZES = ["--defaults", 2, "--dim-emb", 16, "--transformer-heads", 2, "--transformer-dim-ffn", 24, "--transformer-dropout-attention",
+SIZES = ["--dim-emb", 16, "--transformer-heads", 2, "--transformer-dim-ffn", 24, "--transformer-dropout-attention",
          0.1, "--transformer-dropout-ffn", 0.1, "--cpu-threads", 1, "--learn-rate", 0.01, "--lr-warmup", 4, "--lr-decay", "none",
          "--after-batches", 10, "--disp-freq", 1, "--valid-freq", 5, "--quiet"]
 SOURCE = "the a man woman dog who sees and hears while he runs to of red house .".split()

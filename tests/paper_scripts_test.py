@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """recipes/routing-cells.sh, rela-rows.sh, clause-attention.sh and multi30k-sweep.sh: the models that they train, their
-tables, and that they resume; recipes/span_at.py and draw_results.py."""
+tables, and that they resume; recipes/span_at.py, help_pairs.py and draw_results.py."""
 import gzip
 import json
 import os
@@ -174,6 +174,40 @@ class Spans(unittest.TestCase):
         result = run("span_at.py", PLACE.folder)
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
         self.assertIn("cannot read its log.jsonl", result.stderr)
+
+
+class HelpPairs(unittest.TestCase):
+    def pages(self, folder, pages):
+        help_folder = PLACE.folder / folder / "usr" / "share" / "libreoffice" / "help"
+        for name, text in pages.items():
+            (help_folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (help_folder / name).write_text(text)
+        return PLACE.folder / folder
+
+    def pairs(self, folder, language):
+        output = PLACE.folder / "pairs"
+        result = run("help_pairs.py", folder, language, output)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return list(zip(*((PLACE.folder / f"pairs.{suffix}").read_text().splitlines() for suffix in ("en", language))))
+
+    def test_paragraphs_pair_by_id_and_occurrence(self):
+        page = ('<html><body><h1 id="hd_id1" dir="auto"><a name="x"></a>Title</h1><p id="bm_module">no</p>'
+                '<p id="par_id2" class="paragraph">Click <span class="ui">File &amp; Open</span><br/>now.</p>'
+                '<p id="par_id3" class="code">x = 1</p><p id="par_id4">first</p><p id="par_id4">second</p>'
+                '<p id="par_id5">only English</p></body></html>')
+        translation = ('<html><body><p id="par_id4">erster</p><p id="par_id4">zweiter</p><h1 id="hd_id1">Titel</h1>'
+                       '<p id="par_id2">Typ\n&#233; &lt;b&gt; &no; &ampnbsp</p><p id="par_id3" class="code">x = 1</p></body></html>')
+        folder = self.pages("help", {"en-US/text/a/p.html": page, "en-US/text/a/q.html": page, "pt-BR/text/a/p.html": translation})
+        self.assertEqual(self.pairs(folder, "pt-br"), [("Title", "Titel"), ("Click File & Open now.", "Typ é <b> &no; &ampnbsp"),
+                                                       ("first", "erster"), ("second", "zweiter")])
+        refused = run("help_pairs.py", folder, "fr", PLACE.folder / "none")
+        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (1, 1), refused.stderr)
+        self.assertIn("has no help in 'fr'; it has en-us, pt-br; unpack libreoffice-help-fr into it", refused.stderr)
+
+    def test_broken_pages_have_what_is_whole(self):
+        folder = self.pages("broken", {"en-US/text/p.html": '<p id="par_1">good</p><p id="par_2">not closed',
+                                       "de/text/p.html": '<p id="par_1">gut</p><p id="par_2'})
+        self.assertEqual(self.pairs(folder, "de"), [("good", "gut")])
 
 
 class Multi30k(unittest.TestCase):

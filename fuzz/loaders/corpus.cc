@@ -1,7 +1,4 @@
-#include <filesystem>
-
 #include "fovea/base/strings.h"
-#include "fovea/base/test_folder.h"
 #include "fovea/text/corpus_clean.h"
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/sentences.h"
@@ -50,16 +47,6 @@ std::pair<std::string_view, std::string_view> two_files(std::string_view bytes) 
   return {bytes.substr(0, end), end == std::string_view::npos ? "" : bytes.substr(end + 1)};
 }
 
-// A folder with one page, which is the file in memory.
-class PageFolder {
- public:
-  explicit PageFolder(const MemoryFile& page) { std::filesystem::create_symlink(page.path(), folder_ / "page.html"); }
-  std::string path() const { return folder_.path(); }
-
- private:
-  TestFolder folder_;
-};
-
 }  // namespace
 
 void load_po(std::string_view bytes) { check_pairs(text::read_po(corpus_file().put(bytes)), Kind::kInterface); }
@@ -70,14 +57,6 @@ void load_xliff(std::string_view bytes) { check_pairs(text::read_xliff(corpus_fi
 void load_aligned(std::string_view bytes) {
   const auto [source, target] = two_files(bytes);
   check_pairs(text::read_aligned(corpus_file().put(source), second_corpus_file().put(target)), Kind::kProse);
-}
-
-void load_help(std::string_view bytes) {
-  static const PageFolder source(corpus_file()), target(second_corpus_file());
-  const auto [page, translation] = two_files(bytes);
-  corpus_file().put(page);
-  second_corpus_file().put(translation);
-  check_pairs(text::read_help(source.path(), target.path()), Kind::kPages);
 }
 
 }  // namespace fovea::fuzz

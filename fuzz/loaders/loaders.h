@@ -106,6 +106,5 @@ void load_tmx(std::string_view bytes);
 void load_xliff(std::string_view bytes);
 // Two files, apart by ASCII's file separator.
 void load_aligned(std::string_view bytes);
-void load_help(std::string_view bytes);
 
 }  // namespace fovea::fuzz

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "fovea/base/strings.h"
-#include "fovea/serve/fields.h"
 #include "fovea/serve/markup.h"
 #include "fovea/serve/markup_tokens.h"
+#include "fovea/serve/request_fields.h"
 #include "fovea/serve/split_text.h"
 #include "loaders/loaders.h"
 

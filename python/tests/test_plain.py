@@ -9,8 +9,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fovea
 from fovea import _functional, _library
 
-pytestmark = pytest.mark.skipif(_library.plain_attention is None, reason="FOVEA_LIBRARY is not the package's own library")
-
 
 @pytest.fixture
 def ways(monkeypatch):

@@ -9,8 +9,6 @@ import torch
 import fovea
 from fovea import _library
 
-pytestmark = pytest.mark.skipif(_library.plain_attention is None, reason="FOVEA_LIBRARY is not the package's own library")
-
 # Prints by how many MiB a forward and backward pass raises the most memory that the process ever had.
 MEASURE = """
 import sys, torch, fovea

@@ -109,7 +109,8 @@ TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
 TEST(OwnTask, KeepsItsOptimizer) {
   const TestFolder folder;
   const fs::path run = folder.path() / "run";
-  const std::vector<std::string> command = {"--model", run, "--cpu-threads", "1", "--quiet", "--after-batches"};
+  const std::vector<std::string> command = {"--model",       run, "--learn-rate", "3e-4",
+                                            "--cpu-threads", "1", "--quiet",      "--after-batches"};
   ASSERT_EQ(run_program(with(command, {"2"})), 0);
   const auto last = [&] { return nn::load_checkpoint(run, nn::Load::kAll).progress.at("updates"); };
   EXPECT_THAT(
@@ -119,8 +120,8 @@ TEST(OwnTask, KeepsItsOptimizer) {
       HasSubstr("the run was trained with --optimizer adam, got adagrad; give the same optimiser, or start a new run "
                 "from its weights with --pretrained-model"));
   EXPECT_EQ(last(), "2");
-  ASSERT_EQ(run_program({"--model", folder / "new", "--pretrained-model", run, "--optimizer", "adagrad",
-                         "--after-batches", "1", "--cpu-threads", "1", "--quiet"}),
+  ASSERT_EQ(run_program({"--model", folder / "new", "--pretrained-model", run, "--optimizer", "adagrad", "--learn-rate",
+                         "3e-4", "--after-batches", "1", "--cpu-threads", "1", "--quiet"}),
             0);
 }
 
@@ -160,7 +161,8 @@ TEST(OwnTask, LogsTheMeansOfItsNotes) {
 TEST(OwnTask, AveragesParametersAndBuffers) {
   const TestFolder folder;
   const fs::path run = folder.path() / "run";
-  ASSERT_EQ(run_program({"--model", run, "--after-batches", "8", "--save-freq", "2", "--cpu-threads", "1", "--quiet"}),
+  ASSERT_EQ(run_program({"--model", run, "--learn-rate", "3e-4", "--after-batches", "8", "--save-freq", "2",
+                         "--cpu-threads", "1", "--quiet"}),
             0);
   nn::average_checkpoints({run, 4}, folder / "mean");
   const nn::Checkpoint mean = nn::load_checkpoint(folder / "mean", nn::Load::kModel);
@@ -197,9 +199,9 @@ TEST(OwnTask, SaysWhatIsWrongWithItsOptions) {
     return message_of([&] { app::train_one_of(kTasks, arguments); });
   };
   EXPECT_EQ(refusal({"--task", "translation"}), "--task: got 'translation'; expected one of copy");
-  EXPECT_EQ(refusal({"--model", "m", "--batches", "0"}),
+  EXPECT_EQ(refusal({"--model", "m", "--learn-rate", "1", "--batches", "0"}),
             "--batches: got '0'; expected a whole number of at least 1 and at most 1,000");
-  EXPECT_EQ(refusal({"--model", "m", "--valid-metrics", "bleu"}),
+  EXPECT_EQ(refusal({"--model", "m", "--learn-rate", "1", "--valid-metrics", "bleu"}),
             "--valid-metrics: got 'bleu'; expected some of copied, nats");
   EXPECT_THAT(refusal({"--train-sets", "x"}), HasSubstr("unknown option '--train-sets'"));
 }

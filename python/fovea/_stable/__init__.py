@@ -100,4 +100,4 @@ def register(path):
                    "alpha_range": lambda: (_checks.LEAST_ALPHA, _checks.GREATEST_ALPHA)}
     for name, function in about_specs.items():
         _library.impl(name, function, "CompositeImplicitAutograd")
-    _plain.learn()
+    _plain.remember_usual_states()

@@ -21,23 +21,23 @@ def _state():
     return (torch._C._dispatch_tls_local_include_set().raw_repr(), torch._C._dispatch_tls_local_exclude_set().raw_repr())
 
 
-def _note():
+def _remember_state():
     _states.add(_state())
     _keys.add(torch._C._dispatch_keys(torch.empty(0)).raw_repr())
 
 
-def _learn():
+def _remember_usual_states():
     try:
-        _note()
+        _remember_state()
         with torch.inference_mode():
-            _note()
+            _remember_state()
     except AttributeError:  # another torch may lack these functions; then no call is plain
         _states.clear()
 
 
-def learn():
-    """Asks torch for its usual state, in a thread of its own, which is in no mode."""
-    thread = threading.Thread(target=_learn)
+def remember_usual_states():
+    """Asks torch for its usual states, in a thread of its own, which is in no mode."""
+    thread = threading.Thread(target=_remember_usual_states)
     thread.start()
     thread.join()
 

@@ -4,7 +4,7 @@ import torch
 from . import _ask
 from ._checks import check_alpha, check_inputs, check_lists, check_rate, check_terms, fail, term_type
 
-# The sizes of the operators' lists, and their defaults: stored graphs may leave out the end of a list.
+# The entries of the operators' lists, and their defaults: a call may leave out the end of a list.
 TERMS = ("by_head", "by_query", "queries", "rows")
 _OFFSETS = ("by_head_first", "by_query_first", "rows_first", "values_first", "value_offsets")
 LAYOUT = ("q_offsets", "k_offsets", "k_begins", "k_tokens", "q_lengths", "k_lengths", "drawn_seed", "lists")

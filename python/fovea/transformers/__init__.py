@@ -18,7 +18,7 @@ from ._register import install, register
 __all__ = ["Mechanism", "NarrowCache", "ScreenedCache", "index_loss", "indexers", "install", "parse", "register", "sparsify", "sweep"]
 
 when_imported("transformers.modeling_utils", install)
-when_imported("peft", _peft.install)
+when_imported("peft", lambda: _peft.install(sparsify))
 
 
 def __getattr__(name):

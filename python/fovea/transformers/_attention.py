@@ -193,6 +193,22 @@ def _check_chosen(module, spec, layer, ranges, sliding_window):
                                   f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
 
 
+def _output_and_weights(query, key, value, spec, ranges, aligned, plain, dropout, wants_weights):
+    """Attention over all keys, or over the keys that `ranges` gives to each query. `plain` are the options that the weights
+    have too; without `wants_weights` they are None."""
+    options, (batch, _, q_length, _) = {**plain, "dropout": dropout}, query.shape
+    if ranges is None:
+        out = attention(query, key, value, spec, **options).transpose(1, 2)
+        weights = attention_weights(query, key, spec, **plain) if wants_weights else None
+    elif needs_dropped(spec, ranges):
+        out = attention_after_dropped((query, key, value), spec, ranges, options).unflatten(0, (batch, q_length))
+        weights = weights_after_dropped(query, key, spec, ranges, plain) if wants_weights else None
+    else:
+        out = _by_ranges(query, key, value, spec, ranges, aligned, options).unflatten(0, (batch, q_length))
+        weights = _weights(query, key, spec, ranges, aligned, plain) if wants_weights else None
+    return out.contiguous(), weights
+
+
 def function(mechanism):
     """The attention function of a Mechanism."""
     def spec_of(module, layer, window, cross):
@@ -262,21 +278,11 @@ def function(mechanism):
                  "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
         if blocks is not None:
             plain |= listed_blocks(module, blocks, ranges, key.size(2))
-        options = {**plain, "dropout": dropout}
         plainly = not (wants_weights or dropout) and blocks is None
         screened = _step(query, key, value, spec, ranges, aligned, scaling) if plainly else None
         if screened is not None:
             return screened, None
         key, value = (key, value) if narrow is None else narrow.wide()
-        if ranges is None:
-            out = attention(query, key, value, spec, **options).transpose(1, 2)
-            weights = attention_weights(query, key, spec, **plain) if wants_weights else None
-        elif needs_dropped(spec, ranges):
-            out = attention_after_dropped((query, key, value), spec, ranges, options).unflatten(0, (batch, q_length))
-            weights = weights_after_dropped(query, key, spec, ranges, plain) if wants_weights else None
-        else:
-            out = _by_ranges(query, key, value, spec, ranges, aligned, options).unflatten(0, (batch, q_length))
-            weights = _weights(query, key, spec, ranges, aligned, plain) if wants_weights else None
-        return out.contiguous(), weights
+        return _output_and_weights(query, key, value, spec, ranges, aligned, plain, dropout, wants_weights)
 
     return fovea_attention

@@ -20,7 +20,7 @@ def remember(model):
         setattr(config, _FIELD, keys)
 
 
-def _apply(model, config):
+def _apply(model, config, sparsify):
     stored = getattr(config, _FIELD, {})
     wanted, present = stored.get(KEY), mechanism_of(getattr(model, "config", None))
     if wanted is None or wanted == present:
@@ -29,18 +29,17 @@ def _apply(model, config):
         warnings.warn(f"the adapter was trained with the attention 'fovea:{wanted}', and the model has 'fovea:{present}'",
                       stacklevel=4)
         return
-    from ._models import sparsify
     sizes = stored.get(NAME) or {}
     sparsify(model, wanted, **{f"index_{name}": value for name, value in sizes.items()})
 
 
-def _around_adapters(inner, parts):
+def _around_adapters(inner, parts, sparsify):
     """`inner`, which puts an adapter into a model, behind the mechanism of the adapter. `parts` returns from its arguments
     the model, the adapter's configuration, and who holds the configurations of all adapters."""
     @functools.wraps(inner)
     def with_mechanism(*args, **kwargs):
         model, config, holder = parts(*args, **kwargs)
-        _apply(model, config)
+        _apply(model, config, sparsify)
         result = inner(*args, **kwargs)
         remember(holder)
         return result
@@ -48,8 +47,8 @@ def _around_adapters(inner, parts):
     return with_mechanism
 
 
-def install():
-    """Once, after peft has been imported."""
+def install(sparsify):
+    """Once, after peft has been imported. `sparsify` swaps the mechanism of a model."""
     import peft
     from peft.config import PeftConfigMixin
 
@@ -70,9 +69,9 @@ def install():
     PeftConfigMixin.from_peft_type = classmethod(from_peft_type_with_mechanism)
     wrapped = peft.PeftModel
     wrapped.__init__ = _around_adapters(wrapped.__init__, lambda self, model, peft_config, *_, **__:
-                                        (model, peft_config, self))
+                                        (model, peft_config, self), sparsify)
     wrapped.add_adapter = _around_adapters(wrapped.add_adapter, lambda self, adapter_name, peft_config, *_, **__:
                                            (self.base_model if peft_config.is_prompt_learning else self.get_base_model(),
-                                            peft_config, self))
+                                            peft_config, self), sparsify)
     peft.inject_adapter_in_model = _around_adapters(peft.inject_adapter_in_model, lambda peft_config, model, *_, **__:
-                                                    (model, peft_config, model))
+                                                    (model, peft_config, model), sparsify)

@@ -117,7 +117,7 @@ void check_existing_run(const TrainConfig& config, const std::vector<std::vector
   using Kind = nn::IdentityDifference::Kind;
   if (saved.task != config.task)
     train::refuse_other_model({Kind::kTask, "task", saved.task, config.task}, config.model);
-  const nn::Identity wanted = {config.task, to_yaml(model), to_yaml(defaults), {}};
+  const nn::Identity wanted = {config.task, to_yaml(model), {}};
   for (const nn::IdentityDifference& difference : nn::field_differences(saved, wanted)) {
     const auto has_name = [&](const FieldView& field) { return field.name == difference.name; };
     const auto field = std::ranges::find_if(model, has_name), usual = std::ranges::find_if(defaults, has_name);

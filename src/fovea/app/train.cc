@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "fovea/app/defaults_edition.h"
 #include "fovea/app/options.h"
 #include "fovea/app/run_config.h"
 #include "fovea/app/torch.h"
@@ -62,14 +61,6 @@ void check_log_in_run(const TrainConfig& config) {
   if (is_in_run) require_own_place("--log", log, OwnPlace::kFile);
 }
 
-// The task's options and model with the defaults of an edition (spec/defaults.h), which `config` takes too.
-tasks::TrainSetup setup_with_defaults(const tasks::TaskEntry& task, int64_t edition, TrainConfig& config) {
-  config.task = task.name;
-  tasks::TrainSetup setup = task.train();
-  if (edition == kNewestDefaults) setup.use_defaults(config);
-  return setup;
-}
-
 // Replaces --learn-rate -1 by the rate for the width of the model. A model without a width keeps it, and is refused.
 void settle_learn_rate(TrainConfig& config, const tasks::TrainSetup& setup) {
   if (config.learn_rate != kRateByWidth) return;
@@ -114,9 +105,9 @@ std::string help_of_tasks(std::span<const tasks::TaskEntry> list) {
 
 void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
   const tasks::TaskEntry& chosen = task_of(list, arguments);
-  const int64_t edition = edition_of(arguments);
   TrainConfig config;
-  const tasks::TrainSetup setup = setup_with_defaults(chosen, edition, config);
+  config.task = chosen.name;
+  const tasks::TrainSetup setup = chosen.train();
   Options options(
       "train", "Trains a model; the same command continues a run that was stopped.",
       "[--task NAME] --model DIR --train-sets A [B] --vocabs V [V] [--valid-sets C [D]] [--attention SPEC]");
@@ -126,8 +117,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   std::vector<tasks::TrainSetup> others;
   for (const tasks::TaskEntry& entry : list) {
     if (entry.name == chosen.name) continue;
-    TrainConfig unused;
-    const tasks::TrainSetup& other = others.emplace_back(setup_with_defaults(entry, edition, unused));
+    const tasks::TrainSetup& other = others.emplace_back(entry.train());
     std::vector<FieldView> fields = other.options;
     fields.insert(fields.end(), other.model.begin(), other.model.end());
     options.add_other(cat("--task ", entry.name), fields);
@@ -150,7 +140,8 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
     config.log_level = "error";
   }
   TrainConfig default_config;
-  const tasks::TrainSetup default_setup = setup_with_defaults(chosen, edition, default_config);
+  default_config.task = chosen.name;
+  const tasks::TrainSetup default_setup = chosen.train();
   const bool has_default_rate = config.learn_rate == default_config.learn_rate;
   settle_learn_rate(config, setup);
   if (has_default_rate) default_config.learn_rate = config.learn_rate;
@@ -165,8 +156,6 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
   run_of_config.say(config);
-  if (config.defaults != kNewestDefaults)
-    log::info(cat("[config] --defaults ", config.defaults, ": options that are not given have their earlier values"));
   check_paths_of_config(options, setup.options, setup.inputs());
   const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
   train::run_training(

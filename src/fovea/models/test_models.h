@@ -6,6 +6,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/model.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 namespace fovea::models {
 
@@ -13,6 +14,7 @@ namespace fovea::models {
 inline nn::Model test_model(const std::string& attention, const std::string& positions = "sinusoidal",
                             const std::string& norm = "pre") {
   DecoderConfig config;
+  set_classic_layers(config);
   config.dim_emb = 12;
   config.dec_depth = 2;
   config.transformer_heads = 3;

@@ -232,7 +232,7 @@ TEST(AdaptiveSpan, KeysBehindTheSpanDoNotCompete) {
   EXPECT_FALSE((selected.out.slice(0, 1) == 0).all(2).any().item<bool>());
 }
 
-// What top-k compares is the score with the ramp's term. A key in the ramp with the greater score loses to a key
+// Top-k compares the score with the ramp's term. A key in the ramp with the greater score loses to a key
 // within the span.
 TEST(AdaptiveSpan, TheRampTakesPartInTheSelection) {
   const SpanCase c = {3, 4, 2, 1, {0.0}, 1};  // the masks of distances 1, 2, 3 are 1, 1/2, 0

@@ -10,6 +10,7 @@
 #include "fovea/nn/model.h"
 #include "fovea/nn/step_cache.h"
 #include "fovea/nn/test_models.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 // Narrow buffers of a StepCache follow their rows, and a model that keeps them makes nearly the same hidden states.
 namespace fovea::nn::cache_rows_test {
@@ -89,6 +90,7 @@ TEST(CacheRows, FollowTheCache) {
 
 TEST(CacheRows, AModelsHiddenStatesStayNear) {
   DecoderConfig config;
+  set_classic_layers(config, "pre");
   config.dec_depth = 2, config.dim_emb = 64, config.transformer_heads = 4, config.transformer_heads_kv = 2;
   config.transformer_dim_ffn = 64, config.dim_vocabs = {40}, config.transformer_positions = "rotary";
   config.attention_layers = {"decoder.2=window(8)"};

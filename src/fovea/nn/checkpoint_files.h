@@ -28,9 +28,6 @@ inline constexpr std::string_view kBestEntry = "best.", kBestUpdatesEntry = "bes
 // In the progress, beside the state of the training: the --save-freq that the checkpoint was saved under.
 inline constexpr const char* kSaveFreqEntry = "save-freq";
 
-// In the progress too: the edition of the run's defaults, see spec/defaults.h.
-inline constexpr const char* kDefaultsEntry = "defaults";
-
 // Whether the name is one of those above: the files of the model's identity have others.
 bool is_own_file(std::string_view name);
 

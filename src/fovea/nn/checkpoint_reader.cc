@@ -21,7 +21,7 @@ constexpr int64_t kFormat = 2;
 struct Origin {
   int64_t checkpoint_format = kFormat;
   std::string fovea_version = FOVEA_VERSION;
-  std::string task = Identity().task;
+  std::string task;
 
   static constexpr auto fields() {
     return std::tuple(number("checkpoint-format", &Origin::checkpoint_format, "format of the folder", 1),
@@ -59,6 +59,7 @@ Identity parse_config(std::string_view text, const std::string& source) {
     identity.config += "\n";
   }
   from_yaml(own, source, origin);
+  require_every_field(own, source, known);
   identity.task = origin.task;
   return identity;
 }

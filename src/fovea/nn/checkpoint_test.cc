@@ -125,6 +125,8 @@ TEST(Checkpoint, RefusesAConfigurationThatNoModelCanHave) {
   };
   EXPECT_EQ(refusal("dim-emb: 12", "dim-ebm: 12"),
             cat(config.string(), ":4: unknown key 'dim-ebm'; did you mean 'dim-emb'?"));
+  EXPECT_EQ(refusal("dim-emb: 12", ""),
+            cat(config.string(), ": the key 'dim-emb' is missing; expected every option of the model"));
   EXPECT_THAT(refusal("heads: 2", "heads: 5"), AllOf(HasSubstr(config), HasSubstr("not a multiple of")));
   EXPECT_THAT(refusal("encoder.1=", "cross.9="), AllOf(HasSubstr(config), HasSubstr("got layer 9 in 'cross.9=")));
   const std::string message = refusal("topk(8)+relu", "nonsense");

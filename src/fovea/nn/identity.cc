@@ -49,16 +49,11 @@ std::vector<IdentityDifference> field_differences(const Identity& saved, const I
   using Kind = IdentityDifference::Kind;
   std::vector<IdentityDifference> differences;
   const Fields saved_fields = fields_of(saved.config), wanted_fields = fields_of(wanted.config);
-  std::map<std::string, std::string> known(saved_fields.begin(), saved_fields.end());
-  for (const auto& [name, value] : fields_of(wanted.defaults)) known.emplace(name, value);
+  const std::map<std::string, std::string> known(saved_fields.begin(), saved_fields.end());
   for (const auto& [name, value] : wanted_fields) {
     const auto before = known.find(name);
     if (before != known.end() && before->second != value)
       differences.push_back({Kind::kField, name, before->second, value});
-  }
-  const std::map<std::string, std::string> now(wanted_fields.begin(), wanted_fields.end());
-  for (const auto& [name, value] : saved_fields) {
-    if (!wanted.defaults.empty() && !now.contains(name)) differences.push_back({Kind::kField, name, value, ""});
   }
   return differences;
 }

@@ -13,22 +13,22 @@ namespace fovea::nn {
 
 // A model without its weights. Training and averaging compare identities; only the model's task reads them.
 struct Identity {
-  std::string task = "translation";          // the name in the list of tasks; checkpoints from before tasks have none
+  std::string task;                          // the name in the list of tasks
   std::string config;                        // YAML of the model's configuration
-  std::string defaults;                      // the same of a default-made configuration; empty in a loaded checkpoint
   std::map<std::string, std::string> files;  // contents by plain file name: "source.spm", "labels.txt"
 };
 
 template <class Config>
 Identity identity_of(std::string_view task, const Config& config, std::map<std::string, std::string> files) {
-  return {std::string(task), to_yaml(config), to_yaml(Config{}), std::move(files)};
+  return {std::string(task), to_yaml(config), std::move(files)};
 }
 
-// The configuration of an identity, checked by validate(). `origin` names the file in errors.
+// The configuration of an identity, which names every field, checked by validate(). `origin` names the file in errors.
 template <class Config>
 Config config_of(const Identity& identity, const std::string& origin) {
   Config config;
   from_yaml(identity.config, origin, config);
+  require_every_field(identity.config, origin, field_views(config));
   try {
     validate(config);
   } catch (const Error& e) {
@@ -45,9 +45,8 @@ struct IdentityDifference {
   std::string name;           // of the field or file
   std::string first, second;  // the values of a field, the two tasks; for a file "" if it is missing
 };
-// Returns the fields that differ, in the order of `wanted`. A field that `saved` lacks is younger than the checkpoint
-// and counts as its value in wanted.defaults. Between two loaded identities, which have no defaults, the fields that
-// both have are compared.
+// Returns the fields that differ, in the order of `wanted`. Models of two tasks have other fields, so only the fields
+// that both have are compared.
 std::vector<IdentityDifference> field_differences(const Identity& saved, const Identity& wanted);
 // The first difference: task, then files, then fields.
 std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted);

@@ -8,12 +8,14 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 namespace fovea::nn::model_encoder_test {
 namespace {
 
 EncoderConfig small_config() {
   EncoderConfig config;
+  set_classic_layers(config);
   config.dim_emb = 12;
   config.enc_depth = 2;
   config.transformer_heads = 3;

@@ -186,7 +186,7 @@ void StepCache::shrink() {
 void StepCache::add_rows(int64_t count) {
   const int64_t all = rows() + count;
   if (buffers_.empty()) {
-    // Nothing but lengths.
+    // Before the first keys the cache has lengths alone.
   } else if (kind_ == Rows::kShared) {
     if (lists_.defined()) {
       const at::Tensor lists = at::zeros({all, capacity_}, at::kLong);

@@ -7,11 +7,13 @@
 
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/model_config.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 namespace fovea::nn {
 
 inline Checkpoint some_checkpoint(int64_t updates) {
   EncoderDecoderConfig config;
+  set_classic_layers(config);
   config.dim_emb = 12;
   config.transformer_heads = 2;
   config.dim_vocabs = {7, 9};

@@ -7,12 +7,14 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/model.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 // Small models and batches for the tests of this folder.
 namespace fovea::nn::testing {
 
 inline EncoderDecoderConfig tiny(const std::string& attention = "full") {
   EncoderDecoderConfig config;
+  set_classic_layers(config);
   config.dim_emb = 12;
   config.enc_depth = 2;
   config.dec_depth = 2;
@@ -26,6 +28,7 @@ inline EncoderDecoderConfig tiny(const std::string& attention = "full") {
 
 inline DecoderConfig tiny_decoder(const std::string& attention = "full") {
   DecoderConfig config;
+  set_classic_layers(config, "pre");
   config.dim_emb = 12;
   config.dec_depth = 2;
   config.transformer_heads = 3;

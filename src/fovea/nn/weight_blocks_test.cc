@@ -6,6 +6,7 @@
 
 #include "fovea/nn/model.h"
 #include "fovea/nn/test_models.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 namespace fovea::nn::weight_blocks_test {
 namespace {
@@ -47,6 +48,7 @@ TEST(WeightBlocks, AreTheDenseWeights) {
   for (const char* spec : {"full", "topk(3)", "window(4)", "entmax(1.5)", "relu", "random(3)", "block(4)", "strided(3)",
                            "global(2)|window(2)", "routed(2,4)", "routed(2,4,causal)", "1*window(3);1*routed(2,4)"}) {
     DecoderConfig config;
+    set_classic_layers(config, "pre");
     config.dim_emb = 16, config.transformer_heads = 2, config.dec_depth = 2, config.transformer_dim_ffn = 16;
     config.dim_vocabs = {17};
     config.attention = spec;
@@ -69,6 +71,7 @@ TEST(WeightBlocks, AreTheDenseWeights) {
 TEST(WeightBlocks, OfBothSides) {
   for (const char* spec : {"full", "topk(3)", "sparsemax", "relu", "random(3)"}) {
     ModelConfig config;
+    set_classic_layers(config);
     config.dim_emb = 16, config.transformer_heads = 2, config.enc_depth = config.dec_depth = 1;
     config.transformer_dim_ffn = 16;
     config.dim_vocabs = {17, 17};
@@ -92,6 +95,7 @@ TEST(WeightBlocks, OfBothSides) {
 // The first query stands behind the remembered keys.
 TEST(WeightBlocks, WithMemory) {
   DecoderConfig config;
+  set_classic_layers(config, "pre");
   config.dim_emb = 16, config.transformer_heads = 2, config.dec_depth = 1, config.transformer_dim_ffn = 16;
   config.dim_vocabs = {17};
   config.transformer_positions = "shaw(4)";

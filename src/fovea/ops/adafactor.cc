@@ -6,7 +6,7 @@
 
 #include "fovea/kernels/layer/adafactor.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/optimizers.h"
 
 namespace fovea::ops {

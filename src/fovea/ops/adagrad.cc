@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/kernels/layer/update.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/optimizers.h"
 
 namespace fovea::ops {

@@ -8,7 +8,7 @@
 #include "fovea/kernels/layer/reduce.h"
 #include "fovea/kernels/layer/update.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/optimizers.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"

@@ -70,7 +70,7 @@ EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
   const bool alike = k.sym_sizes().slice(0, rows) == v.sym_sizes().slice(0, rows) && k.sym_size(-1) == q.sym_size(-1);
   if (even.value_width == width || !alike) return even;
   if (!options.scale) options.scale = 1 / std::sqrt(static_cast<double>(width));
-  options.screen = {};  // of rows as wide as k's
+  options.screen = {};  // a screen has the width of the keys that were given
   const int64_t wide = std::max(width, even.value_width);
   even.x = {padded_to_width(q, wide), padded_to_width(k, wide), padded_to_width(v, wide)};
   for (at::Tensor* term : {&options.offsets.queries, &options.offsets.rows, &options.offsets.values}) {

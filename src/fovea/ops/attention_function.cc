@@ -11,7 +11,7 @@
 #include "fovea/kernels/attention/forced.h"
 #include "fovea/ops/attention_lists.h"
 #include "fovea/ops/attention_operators.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 
 // The derivatives of fovea::attention_forward and fovea::attention_backward.
 namespace fovea::ops {

@@ -27,12 +27,7 @@ std::array<int64_t, N> numbers_of(const GroupCall& call, const std::array<CallIn
 
 template <size_t N>
 void check_length(size_t length, const std::array<CallInput, N>&, const char* name) {
-  if (length > N) throw Error(cat("attention: the list ", name, " has ", length, " entries; expected ", N));
-}
-
-const CallLists& default_lists() {
-  static const CallLists kDefault{GroupCall()};
-  return kDefault;
+  if (length != N) throw Error(cat("attention: the list ", name, " has ", length, " entries; expected ", N));
 }
 
 }  // namespace
@@ -44,7 +39,7 @@ CallLists::CallLists(const GroupCall& call)
       stream(numbers_of(call, kStream)) {}
 
 CallLists::CallLists(const ListViews& given)
-    : terms(given.terms), layout(given.layout), offsets(default_lists().offsets), stream(default_lists().stream) {
+    : terms(given.terms), layout(given.layout), offsets(), stream() {
   check_length(terms.size(), kTerms, "terms"), check_length(given.offsets.size(), kOffsets, "offsets");
   check_length(layout.size(), kLayout, "layout"), check_length(given.stream.size(), kStream, "stream");
   std::ranges::copy(given.offsets, offsets.begin());

@@ -127,7 +127,7 @@ struct ListViews {
 };
 struct CallLists {
   explicit CallLists(const GroupCall& call);
-  // Graphs that were stored before a list grew leave out its end. Throws an Error if a list is too long.
+  // Throws an Error if a list does not have an entry for each of its inputs.
   explicit CallLists(const ListViews& given);
   OptionalTensors terms, layout;
   std::array<int64_t, kOffsets.size()> offsets;

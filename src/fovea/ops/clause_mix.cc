@@ -7,7 +7,7 @@
 
 #include "fovea/kernels/attention/cpu/clause_mix.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::ops {

@@ -1,5 +1,3 @@
-#include "fovea/kernels/layer/cross_entropy.h"
-
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -9,8 +7,9 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/layer/cross_entropy.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"

@@ -1,5 +1,3 @@
-#include "fovea/ops/layer_tensors.h"
-
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/kernels/layer/update.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"

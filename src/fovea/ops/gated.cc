@@ -1,10 +1,9 @@
-#include "fovea/kernels/layer/gated.h"
-
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "fovea/kernels/layer/gated.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"

@@ -8,7 +8,7 @@
 #include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/layer/head_norm.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 
 namespace fovea::ops {
 namespace {

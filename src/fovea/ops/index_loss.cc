@@ -15,7 +15,7 @@
 #include "fovea/kernels/indexer/index_loss.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor_for.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/no_autocast.h"
 
 namespace fovea::ops {

@@ -14,7 +14,7 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/index_topk_composite.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "fovea/kernels/layer/product.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"

@@ -1,11 +1,10 @@
-#include "fovea/kernels/layer/norm.h"
-
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "fovea/kernels/layer/norm.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"

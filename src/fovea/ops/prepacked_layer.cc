@@ -7,7 +7,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/search/top_n.h"
 
 namespace fovea::ops {

@@ -10,7 +10,7 @@
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_lists.h"
 #include "fovea/ops/attention_operators.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 
 // Registers the operators of attention_operators.h for any device, Meta and Autograd.
 namespace fovea::ops {

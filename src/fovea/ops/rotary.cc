@@ -11,7 +11,7 @@
 #include "fovea/kernels/layer/rotary.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recorded.h"
 #include "fovea/ops/rotary_composite.h"
 

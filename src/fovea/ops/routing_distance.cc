@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "fovea/ops/executor_for.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/routing_rows.h"
 
 namespace fovea::ops {

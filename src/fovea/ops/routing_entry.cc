@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fovea/ops/executor_for.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing.h"
 

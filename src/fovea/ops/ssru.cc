@@ -5,7 +5,7 @@
 
 #include "fovea/kernels/layer/ssru.h"
 #include "fovea/ops/executor.h"
-#include "fovea/ops/layer_tensors.h"
+#include "fovea/ops/kernel_tensors.h"
 
 namespace fovea::ops {
 namespace {

@@ -5,7 +5,8 @@
 #include <optional>
 #include <tuple>
 
-// The rest of a training step beside attention: each an operator with its own backward, differentiable in every tensor.
+// Operators of a training step other than attention. Each has a backward of its own, and is differentiable in every
+// tensor.
 // T tokens, M model width, V vocabulary, N output width. Dropout masks come from a counter (seed), never stored.
 // Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, gated, activated, embed and cross_entropy
 // have no second derivatives: backward with create_graph throws an Error.

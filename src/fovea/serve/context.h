@@ -6,15 +6,24 @@
 
 #include "fovea/serve/api_keys.h"
 #include "fovea/serve/batcher.h"
-#include "fovea/serve/fields.h"
-#include "fovea/serve/glossaries.h"
 #include "fovea/serve/http.h"
 #include "fovea/serve/metrics_page.h"
 #include "fovea/serve/queue.h"
+#include "fovea/serve/request_fields.h"
 #include "fovea/serve/served_model.h"
 #include "fovea/text/sentences.h"
+#include "fovea/text/terms.h"
 
 namespace fovea::serve {
+
+// DeepL's glossaries, in memory.
+struct Glossary {
+  std::string id, name, source, target;  // languages in lower case
+  std::string created;                   // "2026-11-26T05:33:00.000000Z"
+  std::string entries;                   // the lines SOURCE<TAB>TARGET, as they came
+  std::shared_ptr<const text::TermList> terms;
+};
+using Glossaries = std::map<std::string, Glossary>;  // by id
 
 // The state that the dialects share. The functions that answer requests run in the worker's thread, one after the
 // other.
@@ -55,6 +64,9 @@ std::span<const Route> libretranslate_routes();
 std::span<const Route> deepl_routes();
 std::span<const Route> openai_routes();
 std::span<const Route> own_routes();
+
+// POST /translate with the field text: Fovea's own dialect. libretranslate.cc calls it, which has the same path.
+void translate_own(Context& context, const std::shared_ptr<Exchange>& exchange, const Fields& fields);
 
 Response json_response(const Json& json, int status = 200);
 std::string json_text(const Json& json);  // bytes that are not UTF-8 become U+FFFD

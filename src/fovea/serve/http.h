@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// Requests and responses as plain values, so that only server.cc knows the HTTP library.
+// Requests and responses as plain values, so that only the server and its connections know the HTTP library.
 namespace fovea::serve {
 
 using Header = std::pair<std::string, std::string>;

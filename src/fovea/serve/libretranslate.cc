@@ -3,7 +3,6 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/serve/languages.h"
-#include "fovea/serve/own.h"
 #include "fovea/serve/translate_texts.h"
 
 namespace fovea::serve {

@@ -1,17 +1,96 @@
 // POST /v1/completions: texts that a language model continues, at once or as a stream of events.
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <random>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fovea/base/strings.h"
 #include "fovea/models/sampler.h"
+#include "fovea/serve/context.h"
 #include "fovea/serve/openai.h"
-#include "fovea/serve/openai_log_probs.h"
 #include "fovea/serve/translate_texts.h"
+#include "fovea/tasks/language/engine.h"
+#include "fovea/text/unit_decoder.h"
 
 namespace fovea::serve {
 namespace {
+
+// OpenAI's form of log-probabilities, for a text whose tokens come in parts. The tokens together are the text. A token
+// that is only a part of a character is shown as its bytes, such as "bytes:\xe2\x82".
+class TokenLogProbs {
+ public:
+  explicit TokenLogProbs(const language::CompletionEngine& engine) : engine_(&engine), decoder_(engine.model().units) {}
+
+  // The text begins behind these units.
+  void skip(std::span<const int64_t> units);
+  // The lists "tokens", "token_logprobs", "top_logprobs" and "text_offset" of the next tokens. An offset counts the
+  // characters of the text before the one that the token begins or continues.
+  Json add(std::span<const language::CompletionUnit> units);
+
+ private:
+  std::string token_text(int64_t unit);
+
+  const language::CompletionEngine* engine_;
+  text::UnitDecoder decoder_;
+  int64_t characters_ = 0;  // that the tokens so far have begun
+};
+
+std::string shown(const std::string& text) {
+  if (is_valid_utf8(text)) return text;
+  std::string bytes = "bytes:";
+  for (const char c : text) {
+    std::array<char, 8> digits{};
+    (void)std::snprintf(digits.data(), digits.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    bytes += digits.data();
+  }
+  return bytes;
+}
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+void TokenLogProbs::skip(std::span<const int64_t> units) {
+  for (const int64_t unit : units) (void)decoder_.push(unit);
+}
+
+// The unit's own text, without the blank that a text drops at its beginning.
+std::string TokenLogProbs::token_text(int64_t unit) {
+  std::string text = engine_->text_of(unit);
+  const std::string decoded = decoder_.push(unit);
+  if (!engine_->model().units.is_partial(unit) && !decoded.ends_with(text)) text.erase(0, 1);
+  return text;
+}
+
+Json TokenLogProbs::add(std::span<const language::CompletionUnit> units) {
+  Json tokens = Json::array(), chosen = Json::array(), top = Json::array(), offsets = Json::array();
+  for (const language::CompletionUnit& unit : units) {
+    const std::string text = token_text(unit.chosen.unit);
+    tokens.push_back(shown(text));
+    chosen.push_back(unit.chosen.log_prob);
+    Json best = Json::object();
+    for (const auto& choice : unit.top) best[shown(engine_->text_of(choice.unit))] = choice.log_prob;
+    if (!unit.top.empty()) best[shown(engine_->text_of(unit.chosen.unit))] = unit.chosen.log_prob;
+    top.push_back(std::move(best));
+    const bool continues = !text.empty() && continues_character(text.front());
+    offsets.push_back(std::max<int64_t>(0, characters_ - (continues ? 1 : 0)));
+    characters_ += std::ranges::count_if(text, [](char c) { return !continues_character(c); });
+  }
+  return {{"tokens", tokens}, {"token_logprobs", chosen}, {"top_logprobs", top}, {"text_offset", offsets}};
+}
+
+// Appends the lists of `next` to those of `all`, which may be null.
+void append_log_probs(Json& all, Json next) {
+  if (all.is_null()) {
+    all = std::move(next);
+    return;
+  }
+  for (auto& [name, list] : next.items()) all[name].insert(all[name].end(), list.begin(), list.end());
+}
 
 using Prompts = std::vector<std::vector<int64_t>>;
 

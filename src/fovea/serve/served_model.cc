@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/nn/checkpoint_choice.h"
-#include "fovea/serve/fields.h"
+#include "fovea/serve/request_fields.h"
 #include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/words.h"

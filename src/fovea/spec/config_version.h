@@ -10,7 +10,7 @@ namespace fovea {
 inline constexpr std::string_view kVersionKey = "fovea-version";
 
 // Like from_yaml, for a file that may name the version that wrote it. `version` is this program's. Throws an Error that
-// names both versions if the file's is newer; if it is just another one, the error for an unknown key names both.
+// names both versions if the file's is newer.
 void from_versioned_yaml(std::string_view text, std::string_view source, std::string_view version,
                          std::span<const FieldView> fields, const ExplainKey& explain = nullptr);
 

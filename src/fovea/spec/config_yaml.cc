@@ -167,6 +167,14 @@ std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view 
   return values;
 }
 
+void require_every_field(std::string_view text, std::string_view source, std::span<const FieldView> fields) {
+  const std::map<std::string, std::vector<std::string>> values = values_of_yaml(text);
+  for (const FieldView& field : fields) {
+    if (!values.contains(std::string(field.name)))
+      throw Error(cat(source, ": the key '", field.name, "' is missing; expected every option of the model"));
+  }
+}
+
 std::map<std::string, std::string> scalars_of_yaml(std::string_view text) {
   std::map<std::string, std::string> scalars;
   for (const auto& [name, values] : values_of_yaml(text)) {

@@ -20,6 +20,10 @@ using ExplainKey = std::function<std::string(const std::string& key)>;
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
                const ExplainKey& explain = nullptr);
 
+// Throws an Error that begins with `source` and names the first field that `text`, which from_yaml has read, leaves
+// out.
+void require_every_field(std::string_view text, std::string_view source, std::span<const FieldView> fields);
+
 // The entries of a map whose values are plain scalars or lists of them, "_" in keys as "-". Throws an Error if the text
 // is not such YAML.
 std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view text);

@@ -100,5 +100,15 @@ TEST(ConfigYaml, ScalarsAreThoseThatAFieldOfOneValueTakes) {
             (Values{{"task", "language"}, {"after-epochs", "3"}}));
 }
 
+TEST(ConfigYaml, EveryFieldCanBeRequired) {
+  EncoderDecoderConfig config;
+  const auto missing = [&](const std::string& text) {
+    return message_of([&] { require_every_field(text, "x.yml", field_views(config)); });
+  };
+  EXPECT_EQ(missing(to_yaml(config)), "nothing was thrown");
+  EXPECT_EQ(missing("enc-depth: 3\ndim-emb: 5\n"),
+            "x.yml: the key 'dec-depth' is missing; expected every option of the model");
+}
+
 }  // namespace
 }  // namespace fovea::config_yaml_test

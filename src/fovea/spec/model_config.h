@@ -72,10 +72,7 @@ struct EncoderDecoderConfig : ModelConfig {
 };
 
 struct DecoderConfig : ModelConfig {
-  DecoderConfig() {
-    enc_depth = 0;
-    transformer_norm = "pre";
-  }
+  DecoderConfig() { enc_depth = 0; }
 
   static constexpr auto fields() {
     return std::tuple_cat(

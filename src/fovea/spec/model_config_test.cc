@@ -157,6 +157,7 @@ TEST(ModelConfig, OptionsOfAMechanismNeedIt) {
 
 TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
   EncoderDecoderConfig config;
+  config.transformer_positions = "sinusoidal";
   config.dim_emb = 9;
   config.transformer_heads = 3;
   config.dim_vocabs = {};
@@ -195,6 +196,7 @@ TEST(ModelConfig, ASpecsCaretStaysWhenItIsTheOnlyProblem) {
 TrainConfig good_training() {
   TrainConfig config;
   config.model = "m";
+  config.learn_rate = 0.001;
   return config;
 }
 

@@ -60,17 +60,17 @@ struct SpanConfig {
   }
 };
 
-// The fields of a stack of Transformer layers, as a base of the configurations of models.
-// Marian's names where it has them.
+// The fields of a stack of Transformer layers, as a base of the configurations of models. Marian's names where it has
+// them. The layers are those of today's large models; docs/training.md shows the trainings that chose them.
 struct StackConfig : RoutingConfig, SpanConfig {
   int64_t dim_emb = 512;
   int64_t transformer_heads = 8;
   int64_t transformer_heads_kv = 0;  // 0: transformer_heads
   int64_t transformer_dim_ffn = 2048;
-  std::string transformer_norm = "post";
-  std::string transformer_norm_kind = "layer";
-  std::string transformer_positions = "sinusoidal";
-  std::string transformer_ffn_activation = "relu";
+  std::string transformer_norm = "pre";
+  std::string transformer_norm_kind = "rms";
+  std::string transformer_positions = "rotary";
+  std::string transformer_ffn_activation = "swiglu";
   double transformer_dropout = 0.1;
   double transformer_dropout_attention = 0;
   double transformer_dropout_ffn = 0;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "fovea/base/choices.h"
-#include "fovea/spec/defaults.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
@@ -43,7 +42,6 @@ double usual_learn_rate(int64_t width);
 struct TrainConfig : MachineOptions, LogOptions {
   std::string task = "translation";
   std::string model;
-  int64_t defaults = kFirstDefaults;
   int64_t after_batches = 0, after_epochs = 0;
   int64_t optimizer_delay = 1;
   std::string optimizer = "adam";
@@ -52,16 +50,18 @@ struct TrainConfig : MachineOptions, LogOptions {
   double adagrad_eps = 1e-10, adagrad_initial = 0;
   bool adafactor_relative_step = false;
   double adafactor_clip = 1, adafactor_decay = 0.8;
-  double learn_rate = 0.0003;
+  double learn_rate = kRateByWidth;
   std::string lr_decay = "inv-sqrt";
-  int64_t lr_warmup = 4000;
+  // Pre-norm layers need no long warm-up, so a short training has learned before it ends. The warm-up does not depend
+  // on the length of the training: a run that is resumed with more updates equals one that had them from the beginning.
+  int64_t lr_warmup = 100;
   double clip_norm = 1.0, clip_norm_tensor = 0;
   std::string precision = "float32";
   bool gradient_checkpointing = false;
   int64_t disp_freq = 100, valid_freq = 1000, save_freq = 1000, keep_last = 5;
   std::vector<std::string> valid_metrics;  // empty: the task's own
   int64_t early_stopping = 10;
-  int64_t max_rollbacks = 0;
+  int64_t max_rollbacks = 3;
   double exponential_smoothing = 0;
   double stop_after_seconds = 0;
   int64_t seed = 1;
@@ -74,9 +74,6 @@ struct TrainConfig : MachineOptions, LogOptions {
     const auto own = std::tuple(
         field("task", &C::task, "what to train; each task has options of its own, listed below"),
         named("model", &C::model, "folder of the run: its checkpoints, and links to the best and the last", "m"),
-        number("defaults", &C::defaults,
-               "values of the options that are not given: 2, or 1 for those of the first Fovea; a run keeps its own",
-               kFirstDefaults, kNewestDefaults),
         number("after-batches", &C::after_batches, "stop after N updates (0: no limit)", 0, 1e15),
         named(number("after-epochs", &C::after_epochs, "stop after N passes over the data (0: no limit)", 0, 1e15),
               "e"),

@@ -26,8 +26,6 @@ using InputFiles = std::vector<std::vector<std::string>>;
 struct TrainSetup {
   std::vector<FieldView> options, model;  // fields of the task's own options and of its model's configuration
   std::string measures;                   // names for --valid-metrics
-  // Sets the newest defaults (spec/defaults.h) of all options; to call before any is read.
-  std::function<void(TrainConfig& config)> use_defaults;
   // Adds what is wrong with the options and with the task's part of `config`.
   std::function<void(const TrainConfig& config, Problems& problems)> add_problems;
   std::function<void()> check_model;   // throws a UsageError
@@ -44,18 +42,13 @@ struct TrainValues {
 };
 
 // The setup without the work. T::Options has fields(), inputs() and a function add_problems(); T::Model has fields()
-// and validate(). T::known_measures() are the measures of validation. T may have a function
-// use_defaults(TrainConfig&, Model&), which sets the newest defaults.
+// and validate(). T::known_measures() are the measures of validation.
 template <class T>
 TrainSetup train_options(const std::shared_ptr<TrainValues<T>>& values = std::make_shared<TrainValues<T>>()) {
   TrainSetup setup;
   setup.options = field_views(values->options);
   setup.model = field_views(values->model);
   setup.measures = train::names_of(T::known_measures());
-  setup.use_defaults = [values](TrainConfig& config) {
-    config.defaults = kNewestDefaults;
-    if constexpr (requires { T::use_defaults(config, values->model); }) T::use_defaults(config, values->model);
-  };
   setup.add_problems = [values](const TrainConfig& config, Problems& problems) {
     add_problems(values->options, problems);
     train::check_measures(T::known_measures(), config.valid_metrics, problems);

@@ -71,7 +71,7 @@ TEST(ClauseContext, ForAndWhen) {
   EXPECT_EQ(labels_of("He/PRON left/VERB when/SCONJ it/PRON rained/VERB ./PUNCT", "when"), "SCONJ");
 }
 
-// Of participles, those behind a form of "be" or "have" belong to the predicate.
+// Participles behind a form of "be" or "have" belong to the predicate.
 TEST(ClauseContext, ParticiplesThatModify) {
   EXPECT_EQ(labels_of("He/PRP was/VBD arrested/VBN by/IN police/NN ./.", "arrested"), "O");
   EXPECT_EQ(labels_of("A/DT man/NN arrested/VBN by/IN police/NN left/VBD ./.", "arrested"), "PART");

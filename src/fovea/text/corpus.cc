@@ -122,10 +122,9 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
 void check(const CorpusOptions& options) {
   if (options.output.empty()) throw UsageError("--output: got none; expected a folder to write into");
   if (options.documents) check_document_options(options);
-  const bool reads = !options.inputs.empty() || !options.libreoffice.empty();
+  const bool reads = !options.inputs.empty();
   if (!reads && options.generate == 0)
-    throw UsageError(
-        cat("corpus: got no files; expected ", corpus_inputs_in_words(), "; or --libreoffice FOLDER, or --generate N"));
+    throw UsageError(cat("corpus: got no files; expected ", corpus_inputs_in_words(), "; or --generate N"));
   if (reads && options.generate > 0)
     throw UsageError("--generate: got files too; expected either files or --generate N");
   if (options.generate > 0) require_generated_options(options);
@@ -133,8 +132,6 @@ void check(const CorpusOptions& options) {
   if (!languages.empty() && (languages.size() != 2 || languages[0] == languages[1]))
     throw UsageError(
         cat("--languages: got ", join(languages, " "), "; expected two different ones, from and into: en de"));
-  if (!options.libreoffice.empty() && languages.empty())
-    throw UsageError("--languages: got none; --libreoffice expects two, from and into: en de");
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ void Rewriter::rewrite(Pair& pair, Kind kind) {
   const Pair given = pair;
   if (!options_.keep_accelerators) strip_accelerators(pair.source, pair.target, kind);
   changed(0, given.source != pair.source || given.target != pair.target);
-  if (!options_.keep_markup && kind != Kind::kPages) {
+  if (!options_.keep_markup) {
     const Pair before = pair;
     pair.source = strip_markup(pair.source);
     pair.target = strip_markup(pair.target);

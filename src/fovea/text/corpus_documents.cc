@@ -123,7 +123,6 @@ void check_document_options(const CorpusOptions& options) {
   const auto refuse = [](bool given, const char* option, const char* why) {
     if (given) throw UsageError(cat(option, ": --documents ", why, "; leave it out"));
   };
-  refuse(!options.libreoffice.empty(), "--libreoffice", "reads two aligned files");
   refuse(options.generate > 0, "--generate", "reads two aligned files");
   refuse(options.sentences == "split", "--sentences", "keeps the lines as they are");
   refuse(options.min_words != defaults.min_words, "--min-words", "drops whole documents, however long their sentences");

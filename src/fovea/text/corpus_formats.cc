@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kAuto = "auto";
 
-// The last two stand for names without a known ending, and for folders.
+// The last stands for names without a known ending.
 const std::vector<CorpusFormat>& formats() {
   using In = CorpusInput;
   using Options = CorpusOptions;
@@ -51,12 +51,6 @@ const std::vector<CorpusFormat>& formats() {
        .shape = InputShape::kTwoFiles,
        .kind = Kind::kProse,
        .read = [](const In& in, const Options&) { return read_aligned(in.path, in.second); }},
-      {.name = "help",
-       .extensions = {},
-       .in_words = "two folders of LibreOffice's help pages",
-       .shape = InputShape::kTwoFolders,
-       .kind = Kind::kPages,
-       .read = [](const In& in, const Options&) { return read_help(in.path, in.second); }},
   };
   return kFormats;
 }
@@ -66,14 +60,9 @@ const CorpusFormat* find_format(const Fits& fits) {
   return &*std::ranges::find_if(formats(), fits);
 }
 
-const CorpusFormat* of_shape(InputShape shape) {
-  return find_format([&](const CorpusFormat& format) { return format.shape == shape; });
-}
-
 const CorpusFormat* format_of(const std::string& path, const CorpusOptions& options) {
   if (options.format != kAuto)
     return find_format([&](const CorpusFormat& format) { return format.name == options.format; });
-  if (fs::is_directory(path)) return of_shape(InputShape::kTwoFolders);
   const std::string extension = without_packed_ending(path).extension();
   if (extension == ".mo" || extension == ".gmo")
     throw UsageError(cat("corpus: '", path, "' is a compiled catalogue; expected its text, which `msgunfmt ", path,
@@ -81,13 +70,7 @@ const CorpusFormat* format_of(const std::string& path, const CorpusOptions& opti
   const auto has_it = [&](const CorpusFormat& format) {
     return std::ranges::any_of(format.extensions, [&](std::string_view known) { return extension == cat(".", known); });
   };
-  return std::ranges::any_of(formats(), has_it) ? find_format(has_it) : of_shape(InputShape::kTwoFiles);
-}
-
-void require_pair(const CorpusInput& input) {
-  if (input.format->shape == InputShape::kTwoFiles) require_file(input.second, "corpus");
-  if (input.format->shape == InputShape::kTwoFolders && !fs::is_directory(input.second))
-    throw Error(cat("corpus: '", input.second, "' is not a folder, but '", input.path, "' before it is"));
+  return std::ranges::any_of(formats(), has_it) ? find_format(has_it) : &formats().back();
 }
 
 }  // namespace
@@ -114,24 +97,16 @@ std::string corpus_inputs_in_words() {
 
 std::vector<CorpusInput> list_corpus_inputs(const CorpusOptions& options) {
   std::vector<CorpusInput> inputs;
-  if (!options.libreoffice.empty())
-    inputs.push_back({.format = of_shape(InputShape::kTwoFolders),
-                      .path = find_help(options.libreoffice, options.source()),
-                      .second = find_help(options.libreoffice, options.target())});
   for (size_t i = 0; i < options.inputs.size(); ++i) {
     const std::string& path = options.inputs[i];
     CorpusInput input{.format = format_of(path, options), .path = path, .second = {}};
-    const bool folders = input.format->shape == InputShape::kTwoFolders;
-    if (!folders) require_file(path, "corpus");
-    if (folders && !fs::is_directory(path))
-      throw Error(cat("corpus: '", path, "' is not a folder; expected two folders of help pages, source and target"));
-    if (input.format->shape != InputShape::kFile) {
+    require_file(path, "corpus");
+    if (input.format->shape == InputShape::kTwoFiles) {
       if (++i == options.inputs.size())
-        throw UsageError(cat("corpus: got '", path, "' alone; expected ",
-                             folders ? "a second folder" : "a second, aligned file",
-                             " after it with the translations"));
+        throw UsageError(
+            cat("corpus: got '", path, "' alone; expected a second, aligned file after it with the translations"));
       input.second = options.inputs[i];
-      require_pair(input);
+      require_file(input.second, "corpus");
     }
     inputs.push_back(std::move(input));
   }

@@ -11,14 +11,14 @@ namespace fovea::text {
 struct Bitext;
 struct CorpusOptions;
 
-// Captions of a user interface have marks of access keys, which are not text; pages have lost their markup already.
-enum class Kind { kProse, kInterface, kPages };
+// Captions of a user interface have marks of access keys, which are not text.
+enum class Kind { kProse, kInterface };
 
-enum class InputShape { kFile, kTwoFiles, kTwoFolders };
+enum class InputShape { kFile, kTwoFiles };
 
 struct CorpusInput {
   const struct CorpusFormat* format = nullptr;
-  std::string path, second;  // second: of two files or folders
+  std::string path, second;  // second: of two files
 };
 
 struct CorpusFormat {
@@ -35,7 +35,7 @@ struct CorpusFormat {
 // "auto|po|tsv|...", what --format takes.
 std::string_view corpus_format_choices();
 
-// ".po, .pot, ..., two aligned files or two folders of ...", for messages.
+// ".po, .pot, ... or two aligned files", for messages.
 std::string corpus_inputs_in_words();
 
 // Returns the inputs that the options name. Throws if one is missing or does not have the shape of its format.

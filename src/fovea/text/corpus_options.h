@@ -10,8 +10,8 @@
 namespace fovea::text {
 
 struct CorpusOptions {
-  std::vector<std::string> inputs;  // files, or pairs of folders
-  std::string output, libreoffice;
+  std::vector<std::string> inputs;
+  std::string output;
   std::vector<std::string> languages;
   std::string format = "auto";
   int64_t source_column = 1, target_column = 2;
@@ -33,9 +33,6 @@ struct CorpusOptions {
     return std::tuple(
         named("output", &O::output, "folder to write train, valid and test into, each with language suffixes", "o"),
         choice("format", &O::format, "format of the input files; auto: chosen by their names", corpus_format_choices()),
-        named("libreoffice", &O::libreoffice,
-              "folder with LibreOffice's help packages unpacked into it; takes the --languages out of it",
-              "help-pages"),
         at_most(2, named("languages", &O::languages,
                          "from and into, the suffixes of the files too: en de (auto: from the files)", "l")),
         number("source-column", &O::source_column, "column of the source text in TSV files, from 1", 1, 1000),
@@ -43,8 +40,7 @@ struct CorpusOptions {
         number("valid", &O::valid, "sentences to set aside for validation", 0, 1e9),
         number("test", &O::test, "sentences to set aside for the test", 0, 1e9),
         number("seed", &O::seed, "random seed for choosing these sentences, and for --generate", 0, 9e15),
-        choice("sentences", &O::sentences, "split segments into sentences; auto: those of catalogues and help pages",
-               "auto|split|keep"),
+        choice("sentences", &O::sentences, "split segments into sentences; auto: those of catalogues", "auto|split|keep"),
         number("min-words", &O::min_words, "drop shorter segments", 1, 1e6),
         number("max-words", &O::max_words, "drop longer segments; two Chinese, Japanese or Thai letters are a word", 1,
                1e9),

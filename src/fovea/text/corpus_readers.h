@@ -21,9 +21,4 @@ struct Languages {
 Bitext read_tmx(const std::string& path, const Languages& wanted);
 Bitext read_xliff(const std::string& path);
 
-// Two trees of LibreOffice's help pages: paragraphs of one file with the same id translate each other.
-Bitext read_help(const std::string& source_folder, const std::string& target_folder);
-// Returns the folder of a language's pages under `folder`, into which Debian's packages of the help were unpacked.
-std::string find_help(const std::string& folder, const std::string& language);
-
 }  // namespace fovea::text

@@ -245,36 +245,5 @@ TEST_F(ReadersTest, XliffLeavesOutWhatIsUnfinished) {
   EXPECT_THAT(recent.pairs, ElementsAre(is_pair("translated", "x")));
 }
 
-TEST_F(ReadersTest, HelpPagesByIdAndOccurrence) {
-  const std::string page =
-      "<html><body><h1 id=\"hd_id1\" dir=\"auto\"><a name=\"x\"></a>Title</h1><p id=\"bm_module\">no</p>"
-      "<p id=\"par_id2\" class=\"paragraph\">Click <span class=\"ui\">File &amp; Open</span><br/>now.</p>"
-      "<p id=\"par_id3\" class=\"code\">x = 1</p><p id=\"par_id4\">first</p><p id=\"par_id4\">second</p>"
-      "<p id=\"par_id5\">only English</p></body></html>";
-  const std::string translation =
-      "<html><body><p id=\"par_id4\">erster</p><p id=\"par_id4\">zweiter</p><h1 id=\"hd_id1\">Titel</h1>"
-      "<p id=\"par_id2\">Klicken</p><p id=\"par_id3\" class=\"code\">x = 1</p></body></html>";
-  file("usr/share/libreoffice/help/en-US/text/a/p.html", page);
-  file("usr/share/libreoffice/help/en-US/text/a/q.html", page);
-  file("usr/share/libreoffice/help/pt-BR/text/a/p.html", translation);
-  const Bitext bitext = read_help(find_help(folder_.path(), "en"), find_help(folder_.path(), "pt-br"));
-  EXPECT_EQ(bitext.source_lang, "en");
-  EXPECT_EQ(bitext.target_lang, "pt-br");
-  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("Title", "Titel"), is_pair("Click File & Open now.", "Klicken"),
-                                        is_pair("first", "erster"), is_pair("second", "zweiter")));
-  EXPECT_THAT(message_of([&] { find_help(folder_.path(), "fr"); }),
-              AllOf(HasSubstr("no help in 'fr'; it has en-us, pt-br"), HasSubstr("unpack libreoffice-help-fr")));
-  EXPECT_THAT(message_of([&] { read_help(folder_ / "usr/share/libreoffice/help/en-US", folder_.path()); }),
-              HasSubstr("no page in common"));
-}
-
-TEST_F(ReadersTest, BrokenHelpPagesHaveWhatIsWhole) {
-  file("a/p.html", "<p id=\"par_1\">good</p><p id=\"par_2\">not closed");
-  file("b/p.html", "<p id=\"par_1\">gut</p><p id=\"par_2");
-  EXPECT_THAT(read_help(folder_ / "a", folder_ / "b").pairs, ElementsAre(is_pair("good", "gut")));
-  file("a/p.html", "<");
-  EXPECT_THAT(read_help(folder_ / "a", folder_ / "b").pairs, IsEmpty());
-}
-
 }  // namespace
 }  // namespace fovea::text::corpus_readers_test

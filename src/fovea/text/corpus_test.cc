@@ -175,14 +175,6 @@ TEST_F(CorpusTest, CataloguesAreSplitByThemselvesAndAlignedFilesAreNot) {
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier. Zwei hier."));
 }
 
-// The subject of the help pages is marks and tags.
-TEST_F(CorpusTest, HelpPagesAreSplitAndKeepWhatLooksLikeMarkup) {
-  file("en-US/text/p.html", "<p id=\"par_1\">Press ~F here. Type &lt;b&gt; now.</p>");
-  file("de/text/p.html", "<p id=\"par_1\">Hier F drücken. Jetzt &lt;b&gt; tippen.</p>");
-  run_corpus(training_of({folder_ / "en-US", folder_ / "de"}));
-  EXPECT_THAT(lines("out/train.en"), ElementsAre("Press ~F here.", "Type <b> now."));
-}
-
 TEST_F(CorpusTest, FormatsAreKnownByNamesPackedOrNot) {
   for (const char* ending : {"", ".gz", ".xz", ".bz2", ".zst"}) {
     const std::string path = folder_ / cat("a.po", ending);
@@ -270,10 +262,8 @@ TEST_F(CorpusTest, UnfinishedTranslationsAreCounted) {
 }
 
 TEST_F(CorpusTest, FormatsAreTold) {
-  EXPECT_EQ(corpus_format_choices(), "auto|po|tsv|tmx|xliff|aligned|help");
-  EXPECT_EQ(corpus_inputs_in_words(),
-            ".po, .pot, .tsv, .tab, .tmx, .xlf, .xliff, two aligned files or two folders of LibreOffice's "
-            "help pages");
+  EXPECT_EQ(corpus_format_choices(), "auto|po|tsv|tmx|xliff|aligned");
+  EXPECT_EQ(corpus_inputs_in_words(), ".po, .pot, .tsv, .tab, .tmx, .xlf, .xliff or two aligned files");
   EXPECT_EQ(without_packed_ending("de.po.gz"), "de.po");
 }
 

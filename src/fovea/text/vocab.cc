@@ -10,6 +10,10 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -18,9 +22,39 @@
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/unit_split.h"
-#include "fovea/text/unit_table.h"
 
 namespace fovea::text {
+
+// Encodes with models of words and characters that are as write_counted_model() writes them, ten times as fast as the
+// library and with the same result.
+class UnitTable {
+ public:
+  explicit UnitTable(VocabType type) : type_(type) {}
+  void add(std::string_view piece, int32_t id) { ids_.emplace(piece, id); }
+  // Appends the units of a line, which is UTF-8.
+  void encode(std::string_view line, int32_t unk, std::vector<int32_t>& ids) const;
+
+ private:
+  VocabType type_;
+  std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> ids_;
+};
+
+void UnitTable::encode(std::string_view line, int32_t unk, std::vector<int32_t>& ids) const {
+  const auto append = [&](std::string_view piece) {
+    const auto known = ids_.find(piece);
+    ids.push_back(known == ids_.end() ? unk : known->second);
+  };
+  if (type_ == VocabType::kChar) {
+    each_character_unit(line, append);
+    return;
+  }
+  std::string piece(kBlankSign);
+  each_word(line, [&](std::string_view word) {
+    piece.resize(kBlankSign.size());
+    append(piece += word);
+  });
+}
+
 namespace {
 
 // False for a damaged model. The library throws at a piece that begins with a zero byte.

@@ -18,11 +18,8 @@ std::string options_to_make_equal(const nn::Identity& pretrained, const nn::Iden
 }
 
 void log_differing_options(const nn::Identity& pretrained, const nn::Identity& wanted, const std::string& folder) {
-  nn::Identity comparable = wanted;
-  // A model of another task has other fields, so only the fields of both are compared.
-  if (pretrained.task != wanted.task) comparable.defaults.clear();
   std::vector<OptionChange> free, meaning;
-  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, comparable))
+  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted))
     (nn::decides_meaning_of_weights(field.name) ? meaning : free).push_back({field.name, field.first, field.second});
   if (!free.empty())
     log::info(cat("[run] options of the model that differ from those of '", folder, "': ", text_of(free)));

@@ -40,6 +40,7 @@ inline void set_short_training(TrainConfig& train, const TestFolder& folder) {
   train.model = folder / "run";
   train.learn_rate = 0.01;
   train.lr_warmup = 5;
+  train.max_rollbacks = 0;
   train.cpu_threads = 1;
   train.save_freq = train.disp_freq = 1000;
 }

@@ -245,7 +245,6 @@ void Trainer::save() {
   insert_group(checkpoint.optimizer, kCarried, task_->carried());
   checkpoint.progress = to_map(state_);
   checkpoint.progress[nn::kSaveFreqEntry] = std::to_string(config_.save_freq);
-  checkpoint.progress[nn::kDefaultsEntry] = std::to_string(config_.defaults);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
   nn::save_checkpoint(path, checkpoint);
   nn::link_checkpoint(folder_->path(), nn::kLastLink, path);

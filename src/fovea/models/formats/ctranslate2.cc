@@ -205,6 +205,7 @@ EncoderDecoderConfig config_of(const Variables& variables, const Json& json, con
   config.dec_depth = variables.layers("decoder");
   config.transformer_heads = static_cast<int64_t>(variables.of_both("num_heads", 8));
   config.transformer_norm = variables.of_both("pre_norm", 1) != 0 ? "pre" : "post";
+  config.transformer_norm_kind = "layer";
   config.transformer_ffn_activation = activation_of(variables, origin);
   const double root = std::sqrt(static_cast<double>(config.dim_emb));
   for (const char* side : {"encoder", "decoder"})

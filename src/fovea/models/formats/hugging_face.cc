@@ -135,6 +135,8 @@ EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const st
   config.transformer_dropout = text::json_rate(json, "dropout", 0.1, 0.99, origin);
   config.transformer_dropout_attention = text::json_rate(json, "attention_dropout", 0, 0.99, origin);
   config.transformer_dropout_ffn = text::json_rate(json, "activation_dropout", 0, 0.99, origin);
+  config.transformer_norm = "post";
+  config.transformer_norm_kind = "layer";
   config.transformer_positions = "sinusoidal(first=0,paper)";
   config.decoder_start = "zeros";
   config.norm_epsilon = 1e-5;

@@ -129,6 +129,7 @@ EncoderDecoderConfig parse_marian_options(const Options& options, const std::str
   require_accepted(reader);
   EncoderDecoderConfig config;
   config.transformer_norm = norm_of(reader);
+  config.transformer_norm_kind = "layer";
   config.dim_emb = reader.number("dim-emb");
   config.enc_depth = reader.number("enc-depth");
   config.dec_depth = reader.number("dec-depth");

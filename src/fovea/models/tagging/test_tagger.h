@@ -10,6 +10,7 @@
 #include "fovea/models/tagging/model.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/spec/testing/classic_layers.h"
 #include "fovea/text/encoder_vocab.h"
 #include "fovea/text/vocab.h"
 
@@ -29,11 +30,11 @@ inline void save_test_tagger(const std::string& folder, const std::map<std::stri
   const auto vocab = text::EncoderVocab::load(folder + ".spm");
   const LabelSet labels = LabelSet::of({&known, 1});
   TaggingConfig config;
+  set_classic_layers(config, "pre");
   config.label_dialect = "iob2";
   config.enc_depth = 1;
   config.transformer_heads = 1;
   config.dim_emb = config.transformer_dim_ffn = 2 * ((labels.size() + 1) / 2);  // a number for each label
-  config.transformer_norm = "pre";
   config.dim_vocabs = {vocab.size()};
   Tagger model(config, labels.size(), 1);
   const torch::NoGradGuard no_grad;

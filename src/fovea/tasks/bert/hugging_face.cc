@@ -175,6 +175,8 @@ EncoderConfig parse_bert_config(const std::string& json, const std::string& orig
   config.norm_epsilon = text::json_rate(object, "layer_norm_eps", 1e-12, 1, origin);
   config.transformer_dropout = text::json_rate(object, "hidden_dropout_prob", 0.1, 0.99, origin);
   config.transformer_dropout_attention = text::json_rate(object, "attention_probs_dropout_prob", 0.1, 0.99, origin);
+  config.transformer_norm = "post";
+  config.transformer_norm_kind = "layer";
   config.transformer_positions = "learned";
   config.embedding_norm = true;
   if (config.dim_emb % config.transformer_heads != 0)

@@ -14,7 +14,10 @@ inline constexpr const char* kTask = "image";
 
 // The configuration that an image model's checkpoint keeps: the decoder-only model, and which images it is for.
 struct ImageConfig : DecoderConfig {
-  ImageConfig() { transformer_positions = "image"; }
+  ImageConfig() {
+    transformer_positions = "image+rotary";
+    transformer_dropout = 0;
+  }
 
   std::vector<int64_t> image_shape = {0, 0, 0};  // height, width, channels; 0: not known before images are loaded
   std::vector<int64_t> crop;                     // height and width; empty: whole images

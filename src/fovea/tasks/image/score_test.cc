@@ -8,6 +8,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/models/test_models.h"
+#include "fovea/spec/testing/classic_layers.h"
 #include "fovea/tasks/image/score_images.h"
 #include "fovea/tasks/image/test_run.h"
 
@@ -19,6 +20,8 @@ using testing::HasSubstr;
 // A model of images of `shape` whose weights are all random, so that what it predicts depends on what it reads.
 nn::Model image_model(const data::ImageShape& shape, const std::string& attention) {
   ImageConfig config;
+  set_classic_layers(config, "pre");
+  config.transformer_positions = "image";
   config.dim_emb = 12;
   config.dec_depth = 2;
   config.transformer_heads = 3;

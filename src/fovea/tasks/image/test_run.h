@@ -48,6 +48,7 @@ struct TestRun {
     data.train_sets = {write_images(folder / "train", 10, {4, 5, 3}, 1)};
     data.mini_batch = 3;
     tasks::set_narrow_layers(model);
+    model.transformer_positions = "image";
     model.dec_depth = 2;
   }
   void with_validation() {

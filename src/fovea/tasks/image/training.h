@@ -9,9 +9,4 @@ namespace fovea::image {
 class ImageTask;
 using Training = tasks::Training<ImageTask, Options, ImageConfig, measures>;
 
-inline void use_own_defaults(ImageConfig& model) {
-  model.transformer_positions = "image+rotary";
-  model.transformer_dropout = 0;
-}
-
 }  // namespace fovea::image

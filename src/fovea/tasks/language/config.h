@@ -14,6 +14,8 @@ inline constexpr const char* kTask = "language";
 // The configuration that a language model's checkpoint keeps: the decoder-only model, and how it read text in training,
 // which scoring and generation follow.
 struct LanguageConfig : DecoderConfig {
+  LanguageConfig() { transformer_dropout = 0; }  // a training rarely reads all of its text
+
   int64_t segment_length = 512;
   std::string documents = "no";
   int64_t memory_length = -1;  // -1: as far as spans reach, see memory_of()

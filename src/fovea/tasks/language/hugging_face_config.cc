@@ -151,6 +151,7 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
                   cat("hidden_size / num_attention_heads, ", config.dim_emb, " / ", config.transformer_heads));
   config.transformer_dim_ffn = reader.number("intermediate_size", 1 << 20);
   config.norm_epsilon = reader.rate("rms_norm_eps", 1e-6, 1);
+  config.transformer_norm = "pre";
   config.transformer_norm_kind = "rms";
   config.transformer_positions = print({Rotary{rotary_base(reader)}});
   config.transformer_ffn_activation = "swiglu";

@@ -161,6 +161,7 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
       "--memory-length 6 (the limit of span) with --order shuffled: segments in random order have no units before "
       "them to remember; use --order stream, or --memory-length 0");
   LanguageConfig config;
+  config.transformer_positions = "sinusoidal";
   config.memory_length = 4;
   config.attention = "local(3)|global(1)";
   EXPECT_EQ(

@@ -14,7 +14,6 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/clauses.h"
-#include "fovea/tasks/training.h"
 #include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
@@ -55,17 +54,9 @@ TaggingConfig config_of_pretrained(const nn::Checkpoint& checkpoint) {
   return config;
 }
 
-// The configuration of a training whose options are not given.
-TaggingConfig usual_config(const TrainConfig& train) {
-  TaggingConfig config;
-  if (train.defaults == kFirstDefaults) return config;
-  TrainConfig ignored;
-  tasks::use_newest_defaults(ignored, config);
-  return config;
-}
-
-// `given` with the fields of `loaded` where it has its `defaults`.
-TaggingConfig adopted(TaggingConfig given, TaggingConfig loaded, TaggingConfig defaults) {
+// `given` with the fields of `loaded` where it has the default.
+TaggingConfig adopted(TaggingConfig given, TaggingConfig loaded) {
+  TaggingConfig defaults;
   const std::vector<FieldView> own = field_views(given), theirs = field_views(loaded), usual = field_views(defaults);
   bool has_attention = false;
   for (size_t i = 0; i < own.size(); ++i)
@@ -104,7 +95,7 @@ TaggerStart start_tagger(const TrainConfig& train, const TaggingConfig& given, c
   const std::optional<nn::Checkpoint> pretrained = model_to_adopt(train);
   if (!pretrained && vocabs.empty())
     throw UsageError("--vocabs is missing; expected a SentencePiece model (fovea vocab) or BERT's vocab.txt");
-  TaggingConfig config = pretrained ? adopted(given, config_of_pretrained(*pretrained), usual_config(train)) : given;
+  TaggingConfig config = pretrained ? adopted(given, config_of_pretrained(*pretrained)) : given;
   text::EncoderVocab vocab =
       pretrained ? text::EncoderVocab::from_files(pretrained->identity.files, pretrained->folder.string())
                  : text::EncoderVocab::load(vocabs);

@@ -8,6 +8,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/models/batches.h"
 #include "fovea/nn/model.h"
+#include "fovea/spec/testing/classic_layers.h"
 
 // A small model, sources and mechanisms for tests of decoding.
 namespace fovea::translation {
@@ -17,11 +18,11 @@ inline constexpr int64_t kVocabulary = 41;
 inline nn::Model decoding_model(const std::string& attention, const std::string& positions = "sinusoidal",
                                 const std::string& cross = "", const std::string& autoreg = "self-attention") {
   ModelConfig config;
+  set_classic_layers(config, "pre");
   config.dim_emb = 32;
   config.enc_depth = config.dec_depth = 2;
   config.transformer_heads = 4;
   config.transformer_dim_ffn = 48;
-  config.transformer_norm = "pre";
   config.transformer_positions = positions;
   config.max_positions = 30;
   config.dim_vocabs = {kVocabulary, kVocabulary};

@@ -9,6 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/spec/testing/classic_layers.h"
 #include "fovea/tasks/translation/task.h"
 #include "fovea/text/vocab.h"
 #include "fovea/train/test_training.h"
@@ -38,6 +39,8 @@ struct TestTask {
     train.keep_last = 3;
     train.save_freq = 1000;
     train.disp_freq = 1000;
+    train.max_rollbacks = 0;
+    set_classic_layers(model);
     model.dim_emb = 16;
     model.enc_depth = model.dec_depth = 1;
     model.transformer_heads = 2;

@@ -12,6 +12,7 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/model.h"
+#include "fovea/spec/testing/classic_layers.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/task.h"
 #include "fovea/text/vocab.h"
@@ -42,6 +43,7 @@ class RunTest : public testing::Test {
 
   static void save_model(const fs::path& to, const text::Vocab& vocab) {
     EncoderDecoderConfig config;
+    set_classic_layers(config);
     config.dim_emb = 16;
     config.enc_depth = config.dec_depth = 1;
     config.transformer_heads = 2;

@@ -1,10 +1,10 @@
-#include "fovea/serve/fields.h"
+#include "fovea/serve/request_fields.h"
 
 #include <algorithm>
 
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
-#include "fovea/serve/form.h"
+#include "fovea/serve/html_form.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::serve {

@@ -1,4 +1,4 @@
-#include "fovea/serve/fields.h"
+#include "fovea/serve/request_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/serve/form.h"
+#include "fovea/serve/html_form.h"
 
-namespace fovea::serve::fields_test {
+namespace fovea::serve::request_fields_test {
 namespace {
 
 Fields fields(const std::string& body, const std::string& type = "application/json", const std::string& query = {}) {
@@ -78,4 +78,4 @@ TEST(Form, DecodesFields) {
 }
 
 }  // namespace
-}  // namespace fovea::serve::fields_test
+}  // namespace fovea::serve::request_fields_test

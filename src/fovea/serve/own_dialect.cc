@@ -1,11 +1,10 @@
 // Fovea's own dialect: POST /translate with `text`, and the pages that watch the server.
-#include "fovea/serve/own.h"
-
 #include <algorithm>
 #include <array>
 
 #include "fovea/analysis/alignment.h"
 #include "fovea/base/strings.h"
+#include "fovea/serve/context.h"
 #include "fovea/serve/page.h"
 #include "fovea/serve/translate_texts.h"
 

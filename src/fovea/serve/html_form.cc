@@ -1,4 +1,4 @@
-#include "fovea/serve/form.h"
+#include "fovea/serve/html_form.h"
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"

@@ -1,5 +1,3 @@
-#include "fovea/train/train.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -19,6 +17,7 @@
 #include "fovea/nn/paths.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/train/run_training.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;

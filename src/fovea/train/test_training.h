@@ -11,8 +11,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/train/run_training.h"
 #include "fovea/train/task.h"
-#include "fovea/train/train.h"
 
 namespace fovea::train {
 

@@ -35,15 +35,6 @@ inline std::string bytes_of(const std::string& run, const std::string& name = "l
   return bytes;
 }
 
-// Options of a short training on one thread, whose run is folder/run.
-inline void set_short_training(TrainConfig& train, const TestFolder& folder) {
-  train.model = folder / "run";
-  train.learn_rate = 0.01;
-  train.lr_warmup = 5;
-  train.cpu_threads = 1;
-  train.save_freq = train.disp_freq = 1000;
-}
-
 // A name and a change of a test's run: a class that has members `train`, the options, and `folder`, and that a function
 // run() trains.
 template <class TestRun>

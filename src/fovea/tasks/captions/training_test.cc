@@ -15,7 +15,7 @@
 #include "fovea/data/png.h"
 #include "fovea/tasks/captions/batch.h"
 #include "fovea/tasks/captions/caption.h"
-#include "fovea/tasks/captions/load_model.h"
+#include "fovea/tasks/captions/captioner.h"
 #include "fovea/tasks/captions/task.h"
 #include "fovea/tasks/test_run.h"
 #include "fovea/text/vocab.h"

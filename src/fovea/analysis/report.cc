@@ -1,15 +1,22 @@
 #include "fovea/analysis/report.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "fovea/analysis/report_page.h"
+#include "fovea/analysis/svg.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::analysis {
 namespace {
+
+constexpr unsigned kNegativeBit = 128;
 
 using ReportJson = nlohmann::ordered_json;
 
@@ -47,7 +54,125 @@ ReportJson sweep_json(const ReportSweep& sweep) {
 
 std::string weights_id(size_t model, size_t pass) { return cat("weights-", model, "-", pass); }
 
+// JSON inside of a <script> element, where "</script" and "<!--" would end or change the element. These characters
+// stand in strings of JSON only, which may write them as escapes.
+std::string inside_script(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else if (c == '>') {
+      out += "\\u003e";
+    } else if (c == '&') {
+      out += "\\u0026";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// The parts of the page. `data` is JSON, `weights` the text of each pass's element, by its id.
+struct ReportPage {
+  std::string title, data;
+  std::vector<std::pair<std::string, std::string>> weights;
+};
+
+// The template has {{NAME}} in the place of a part. Parts that were put in are not searched again.
+std::string report_html(const ReportPage& page) {
+  std::string weights;
+  for (const auto& [id, text] : page.weights)
+    weights += cat("<script type=\"text/plain\" id=\"", id, "\">", text, "</script>\n");
+  std::string out;
+  for (std::string_view rest = kReportTemplate; !rest.empty();) {
+    const size_t begin = rest.find("{{"), end = rest.find("}}");
+    out += rest.substr(0, begin);
+    if (begin == std::string_view::npos) break;
+    const std::string_view name = rest.substr(begin + 2, end - begin - 2);
+    if (name == "TITLE") {
+      out += escaped_xml(page.title);
+    } else if (name == "STYLE") {
+      out += kReportStyle;
+    } else if (name == "DATA") {
+      out += inside_script(page.data);
+    } else if (name == "WEIGHTS") {
+      out += weights;
+    } else if (name == "SCRIPT") {
+      out += kReportScript;
+    } else {
+      throw Error(cat("the template of reports has an unknown part '", name, "'"));
+    }
+    rest.remove_prefix(end + 2);
+  }
+  return out;
+}
+
 }  // namespace
+
+int64_t HeadWeights::pairs() const {
+  int64_t sum = 0;
+  for (int64_t r = 0; r < rows; ++r) sum += row_length(r);
+  return sum;
+}
+
+float weight_scale(const HeadWeights& weights, int64_t head) {
+  float greatest = 1;
+  const float* const begin = weights.row(head, 0);
+  for (const float* w = begin; w != begin + weights.rows * weights.columns; ++w)
+    greatest = std::max(greatest, std::abs(*w));
+  return greatest;
+}
+
+void append_weight_codes(const HeadWeights& weights, int64_t head, float scale, std::string& codes) {
+  for (int64_t r = 0; r < weights.rows; ++r) {
+    const float* const row = weights.row(head, r);
+    for (int64_t c = 0; c < weights.row_length(r); ++c) {
+      unsigned code = 0;
+      if (row[c] != 0) {
+        const float level = std::round(kMostWeightLevels * std::sqrt(std::abs(row[c]) / scale));
+        code = static_cast<unsigned>(std::clamp<float>(level, 1, kMostWeightLevels));
+        if (row[c] < 0) code += kNegativeBit;
+      }
+      codes.push_back(static_cast<char>(code));
+    }
+  }
+}
+
+std::string with_few_levels(const std::string& codes) {
+  std::string out = codes;
+  for (char& c : out) {
+    const auto code = static_cast<unsigned char>(c);
+    const unsigned level = code % kNegativeBit;
+    const unsigned fewer = (2 * level * kFewWeightLevels + kMostWeightLevels) / (2 * kMostWeightLevels);
+    c = static_cast<char>(code - level + (level == 0 ? 0 : std::max(1U, fewer)));
+  }
+  return out;
+}
+
+std::string deflated(std::string_view bytes) {
+  uLongf size = compressBound(static_cast<uLong>(bytes.size()));
+  std::string out(size, '\0');
+  const int result =
+      compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()),
+                static_cast<uLong>(bytes.size()), Z_BEST_COMPRESSION);
+  if (result != Z_OK) throw std::bad_alloc();  // the only failure with enough room for the result
+  out.resize(size);
+  return out;
+}
+
+std::string base64(std::string_view bytes) {
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) group = group << 8U | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (size_t j = 0; j < 4; ++j) out.push_back(j <= count ? kDigits[group >> (18 - 6 * j) & 63U] : '=');
+  }
+  return out;
+}
 
 void HeadFigures::add(const HeadFigures& other) {
   rows += other.rows, null_rows += other.null_rows;
@@ -118,8 +243,8 @@ void Report::add(const ReportAttention& attention) {
   pass.attentions.push_back(std::move(kept));
 }
 
-std::string Report::data_json(int levels) const {
-  const auto attention_json = [](const Attention& attention) {
+struct Report::Json {
+  static ReportJson attention(const Attention& attention) {
     ReportJson figures = ReportJson::array(), clusters = ReportJson::array();
     for (const HeadFigures& head : attention.figures) figures.push_back(figures_json(head));
     for (const ReportClusters& head : attention.clusters) clusters.push_back({head.head, head.members});
@@ -131,9 +256,10 @@ std::string Report::data_json(int levels) const {
                       {"scales", attention.scales},
                       {"figures", figures},
                       {"clusters", clusters}};
-  };
+  }
+
   // Figures of all sentences together. Every pass of a model has the same attentions in the same order.
-  const auto statistics_json = [](const Model& model) {
+  static ReportJson statistics(const Model& model) {
     std::vector<std::vector<HeadFigures>> sums;
     for (const Pass& pass : model.passes) {
       sums.resize(pass.attentions.size());
@@ -156,7 +282,10 @@ std::string Report::data_json(int levels) const {
                      {"spans", spans_json(place.spans)}});
     }
     return out;
-  };
+  }
+};
+
+std::string Report::data_json(int levels) const {
   ReportJson data = {{"title", title_}, {"levels", levels}};
   for (const ReportSentence& sentence : sentences_)
     data["sentences"].push_back({{"line", sentence.line}, {"texts", texts_json(sentence.texts)}});
@@ -165,7 +294,7 @@ std::string Report::data_json(int levels) const {
     for (size_t p = 0; p < models_[m].passes.size(); ++p) {
       const Pass& pass = models_[m].passes[p];
       ReportJson attentions = ReportJson::array();
-      for (const Attention& attention : pass.attentions) attentions.push_back(attention_json(attention));
+      for (const Attention& attention : pass.attentions) attentions.push_back(Json::attention(attention));
       passes.push_back({{"sentence", pass.sentence},
                         {"source", pass.tokens.source},
                         {"inputs", pass.tokens.inputs},
@@ -176,7 +305,7 @@ std::string Report::data_json(int levels) const {
     }
     data["models"].push_back({{"name", models_[m].name},
                               {"details", texts_json(models_[m].details)},
-                              {"statistics", statistics_json(models_[m])},
+                              {"statistics", Json::statistics(models_[m])},
                               {"passes", passes}});
   }
   if (sweep_) data["sweep"] = sweep_json(*sweep_);

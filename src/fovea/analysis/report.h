@@ -7,10 +7,37 @@
 #include <vector>
 
 #include "fovea/analysis/plot.h"
-#include "fovea/analysis/report_weights.h"
 
 // Reports of attention: one HTML file that holds tokens, weights and statistics, and needs no network.
 namespace fovea::analysis {
+
+// Weights of one attention for one sentence, [heads, rows, columns].
+struct HeadWeights {
+  const float* data = nullptr;  // finite
+  int64_t heads = 0, rows = 0, columns = 0;
+  bool is_causal = false;  // square; row t has the columns up to t
+  int64_t row_length(int64_t row) const { return is_causal ? row + 1 : columns; }
+  const float* row(int64_t head, int64_t row) const { return data + (head * rows + row) * columns; }
+  int64_t pairs() const;  // of a head: the sum of all row lengths
+};
+
+// A weight w is the byte round(levels sqrt(|w| / scale)), at least 1, plus 128 if w < 0. Only an exact zero is 0. The
+// square root spends the levels where weights are small.
+inline constexpr int kMostWeightLevels = 127, kFewWeightLevels = 47;
+
+// Returns the scale of a head: 1 if its weights are in [-1, 1], else the greatest magnitude.
+float weight_scale(const HeadWeights& weights, int64_t head);
+
+// Appends the bytes of a head with kMostWeightLevels, row by row, without the pairs that a causal head does not have.
+void append_weight_codes(const HeadWeights& weights, int64_t head, float scale, std::string& codes);
+
+// Returns codes with kFewWeightLevels, which compress to about two thirds of the size.
+std::string with_few_levels(const std::string& codes);
+
+// Returns the bytes in zlib's format (RFC 1950), which browsers call "deflate".
+std::string deflated(std::string_view bytes);
+
+std::string base64(std::string_view bytes);
 
 // Whose attention: the encoder's on itself, the decoder's on itself, the decoder's on the encoder.
 enum class ReportSublayer : uint8_t { kEncoder, kDecoder, kCross };
@@ -120,6 +147,7 @@ class Report {
     std::vector<ReportText> details;
     std::vector<Pass> passes;
   };
+  struct Json;  // makes the JSON of the members above
   std::string data_json(int levels) const;
 
   std::string title_;
@@ -128,12 +156,5 @@ class Report {
   std::optional<ReportSweep> sweep_;
   int64_t weights_ = 0;
 };
-
-// Returns the page out of its parts. `data` is JSON, `weights` the text of each pass's element, by its id.
-struct ReportPage {
-  std::string title, data;
-  std::vector<std::pair<std::string, std::string>> weights;
-};
-std::string report_html(const ReportPage& page);
 
 }  // namespace fovea::analysis

@@ -49,7 +49,7 @@ class LayerMeasures {
   int64_t num_heads() const { return std::ssize(heads_); }
   const RowSums& head(int64_t head) const { return heads_[static_cast<size_t>(head)]; }
   const RowSums& layer() const { return layer_; }  // of the mean over the heads
-  // The mean over all queries; of `taus[tau]`.
+  // The diversity with the power taus[tau], the mean over all queries.
   double diversity(size_t tau) const;
   // The mean over the queries for which both heads of pair `pair` have weight; NaN if there are none.
   double pair_divergence(size_t pair) const;

@@ -5,6 +5,7 @@
 
 #include "fovea/app/analyze_spans.h"
 #include "fovea/app/option_help.h"
+#include "fovea/app/options.h"
 #include "fovea/app/task_commands.h"
 #include "fovea/app/torch.h"
 #include "fovea/base/error.h"
@@ -95,19 +96,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
     show_spans(arguments);
     return 0;
   }
-  run_task_command(
-      {.name = "analyze",
-       .summary = "Shows what a model's attention does: a picture of a sentence, figures of a text by layer and head, "
-                  "other mechanisms without training, what they cost, or, without a text, adaptive spans.",
-       .usage = "--model DIR (--source TEXT [--target TEXT] | --train-sets A [B]) [OPTIONS]",
-       .epilogue = "  fovea analyze --model run --source 'The file cannot be opened.'\n"
-                   "  fovea analyze --model run --train-sets test.en test.de\n"
-                   "  fovea analyze --model run --train-sets test.en test.de --sweep full 'topk(8)' 'topk(4)' "
-                   "'cross=topk(4)' --output curve.svg\n"
-                   "  fovea analyze --model run --cost --sweep full 'topk(8)' --lengths 100 1000",
-       .maker = &tasks::TaskEntry::analyze},
-      task_list(), arguments);
-  return 0;
+  return run_task_command(&tasks::TaskEntry::analyze, arguments);
 }
 
 }  // namespace fovea::app

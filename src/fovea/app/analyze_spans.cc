@@ -21,7 +21,7 @@ namespace {
 struct Length {
   double span = 0, with_ramp = 0;
 };
-// Those of the heads of a decoder's layer; nothing for a head without a span.
+// The spans of the heads of a layer; nothing for a head without a span.
 using LayerLengths = std::vector<std::optional<Length>>;
 
 std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const ModelConfig& config,

@@ -12,7 +12,8 @@ struct Command {
   int (*run)(const std::vector<std::string>& arguments);
 };
 
-// The one list, in the order of the help text. Each command lives in a file of its own, <name>.cc.
+// The one list, in the order of the help text. Commands whose options depend on the model's task are in
+// task_commands.cc; each of the others is in a file of its own, <name>.cc.
 std::span<const Command> commands();
 
 }  // namespace fovea::app

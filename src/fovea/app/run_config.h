@@ -6,7 +6,7 @@
 #include "fovea/app/options.h"
 #include "fovea/base/fields.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/train/train.h"
+#include "fovea/train/run_training.h"
 
 namespace fovea::app {
 

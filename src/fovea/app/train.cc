@@ -1,7 +1,10 @@
-#include "fovea/train/train.h"
-
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -11,17 +14,76 @@
 #include "fovea/app/train_command.h"
 #include "fovea/base/aside.h"
 #include "fovea/base/collective.h"
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/nn/paths.h"
+#include "fovea/spec/config_version.h"
+#include "fovea/spec/defaults.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/train/run_training.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
+
+// Returns nothing for any other text: the option's own check refuses it.
+std::optional<int64_t> read_edition(const std::string& text) {
+  int64_t edition = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, edition);
+  const bool is_edition = error == std::errc() && stop == end;
+  return is_edition && kFirstDefaults <= edition && edition <= kNewestDefaults ? std::optional(edition) : std::nullopt;
+}
+
+// Whether the run in the folder begins again: --overwrite or --no-reload, on the command line or in a file of -c.
+bool begins_again(const std::vector<std::string>& arguments) {
+  for (const char* name : {"overwrite", "no-reload"}) {
+    const bool is_given = std::ranges::any_of(arguments, [&](std::string argument) {
+      std::ranges::replace(argument, '_', '-');
+      return argument == cat("--", name);
+    });
+    if (is_given || peek(arguments, name).value_or("false") != "false") return true;
+  }
+  return false;
+}
+
+// The first edition if the newest whole checkpoint does not say. The newest one for a folder without a run.
+int64_t edition_of_run(const fs::path& run) {
+  if (nn::list_checkpoints(run).empty()) return kNewestDefaults;
+  const std::vector<fs::path> checkpoints = nn::checkpoints_to_resume(run);
+  for (const fs::path& checkpoint : std::views::reverse(checkpoints)) {
+    const std::string progress = checkpoint / nn::kProgressFile;
+    try {
+      const std::map<std::string, std::string> entries = nn::parse_map(read_file(progress), progress);
+      const auto found = entries.find(nn::kDefaultsEntry);
+      return found == entries.end() ? kFirstDefaults : read_edition(found->second).value_or(kNewestDefaults);
+    } catch (const Error&) {
+      continue;  // the run resumes from an older one, or refuses with the reason
+    }
+  }
+  return kNewestDefaults;
+}
+
+// The edition that the arguments of a training name: by --defaults, or by a file of -c. A train.yml from before there
+// were editions names the first one. Otherwise that of the run that goes on in --model, or the newest for a new run.
+int64_t edition_of(const std::vector<std::string>& arguments) {
+  if (const std::optional<std::string> given = peek(arguments, "defaults"))
+    return read_edition(*given).value_or(kNewestDefaults);
+  if (peek(arguments, std::string(kVersionKey))) return kFirstDefaults;
+  const std::optional<std::string> model = peek(arguments, "model", 'm');
+  if (!model || model->empty() || begins_again(arguments)) return kNewestDefaults;
+  try {
+    return edition_of_run(*model);
+  } catch (const Error&) {
+    return kNewestDefaults;  // the training refuses such a folder with the reason
+  }
+}
 
 // The options that --help shows: most trainings give some of them.
 const std::vector<std::string> kUsualOptions = {
@@ -62,7 +124,7 @@ void check_log_in_run(const TrainConfig& config) {
 }
 
 // Replaces --learn-rate -1 by the rate for the width of the model. A model without a width keeps it, and is refused.
-void settle_learn_rate(TrainConfig& config, const tasks::TrainSetup& setup) {
+void use_rate_by_width(TrainConfig& config, const tasks::TrainSetup& setup) {
   if (config.learn_rate != kRateByWidth) return;
   for (const FieldView& field : setup.model) {
     if (field.name == "dim-emb") config.learn_rate = usual_learn_rate(std::stoll(values_of(field).front()));
@@ -143,7 +205,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   default_config.task = chosen.name;
   const tasks::TrainSetup default_setup = chosen.train();
   const bool has_default_rate = config.learn_rate == default_config.learn_rate;
-  settle_learn_rate(config, setup);
+  use_rate_by_width(config, setup);
   if (has_default_rate) default_config.learn_rate = config.learn_rate;
   check_existing_run(config, setup.inputs(), setup.model, default_setup.model);
   Problems problems;

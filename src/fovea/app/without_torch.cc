@@ -15,7 +15,7 @@
 #include "fovea/tasks/bert/embed.h"
 #include "fovea/tasks/language/convert.h"
 #include "fovea/tasks/task_list.h"
-#include "fovea/train/train.h"
+#include "fovea/train/run_training.h"
 
 namespace fovea {
 using app::NeedsTorch;

@@ -21,7 +21,7 @@ struct NpyFeatureHeader {
   int64_t items = 0, rows = 0, width = 0;
   size_t data_start = 0;
 };
-// No header is longer.
+// The most bytes of a header.
 inline constexpr size_t kLongestNpyHeader = 1 << 16;
 
 // Reads the header of an array of images, [N, H, W, C] uint8 in C order. `begin` is the file's first kLongestNpyHeader

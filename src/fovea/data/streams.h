@@ -76,7 +76,7 @@ class SegmentBatches {
   SegmentOptions options_;
   int64_t epoch_;
   std::vector<int64_t> items_;  // of each batch
-  // Only of kShuffled:
+  // The members below are for kShuffled alone.
   int64_t num_segments_ = 0;
   std::vector<int64_t> section_order_;
   std::vector<int64_t> first_batch_;  // of the sections in their order; [sections + 1]

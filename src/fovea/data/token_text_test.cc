@@ -7,7 +7,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
-#include "fovea/data/document_finder.h"
 
 namespace fovea::data::token_text_test {
 namespace {

@@ -52,6 +52,12 @@ inline constexpr uint8_t operator|(uint8_t a, AnalysisMode b) {
   return static_cast<uint8_t>(a | static_cast<uint8_t>(b));
 }
 
+// The mode by the options of every task, without a picture.
+inline AnalysisMode mode_of(const AnalysisOptions& options) {
+  if (options.cost) return options.train_sets.empty() ? AnalysisMode::kCost : AnalysisMode::kSpeeds;
+  return options.sweep.empty() ? AnalysisMode::kFigures : AnalysisMode::kSweep;
+}
+
 // The names of the modes in help and messages, in the order of their bits.
 inline constexpr std::array<std::string_view, 5> kAnalysisModeNames = {"the picture of --source", "figures", "--sweep",
                                                                        "--cost", "--cost with --train-sets"};
@@ -70,9 +76,10 @@ inline constexpr std::array kCommonAnalysisUses = {
     AnalysisUse{"source", AnalysisMode::kPicture | AnalysisMode::kFigures},
 };
 
-// Options that were given, and that the mode would not read.
+// Adds options that were given, and that the mode would not read. `own_uses` is the list of the task's options.
 template <class C>
-void add_unread_problems(const C& options, AnalysisMode mode, std::span<const AnalysisUse> uses, Problems& problems) {
+void add_unread_problems(const C& options, AnalysisMode mode, std::span<const AnalysisUse> own_uses,
+                         Problems& problems) {
   const std::vector<std::string_view> given = changed_fields(options);
   const auto names_of = [](uint8_t modes) {
     std::vector<std::string> names;
@@ -80,12 +87,21 @@ void add_unread_problems(const C& options, AnalysisMode mode, std::span<const An
       if ((modes >> bit & 1U) != 0) names.emplace_back(kAnalysisModeNames[bit]);
     return join(names, ", ");
   };
-  for (const AnalysisUse& use : uses) {
-    const bool is_read = (use.modes & static_cast<uint8_t>(mode)) != 0;
-    if (is_read || std::ranges::find(given, use.option) == given.end()) continue;
-    problems.add(cat("--", use.option, ": is for ", names_of(use.modes), "; got it with ",
-                     names_of(static_cast<uint8_t>(mode)), "; leave it out"));
+  for (const std::span<const AnalysisUse> uses : {std::span<const AnalysisUse>(kCommonAnalysisUses), own_uses}) {
+    for (const AnalysisUse& use : uses) {
+      const bool is_read = (use.modes & static_cast<uint8_t>(mode)) != 0;
+      if (is_read || std::ranges::find(given, use.option) == given.end()) continue;
+      problems.add(cat("--", use.option, ": is for ", names_of(use.modes), "; got it with ",
+                       names_of(static_cast<uint8_t>(mode)), "; leave it out"));
+    }
   }
+}
+
+// Adds that standard input cannot be read several times.
+inline void add_rereading_problem(const AnalysisOptions& options, Problems& problems) {
+  const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
+  problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
+                  "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
 }
 
 inline void add_analysis_problems(const AnalysisOptions& options, Problems& problems) {

@@ -1,13 +1,16 @@
 #include "fovea/inspect/analyze_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
+#include "fovea/base/aligned_table.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/spec/run_options.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::inspect {
 namespace {
@@ -155,7 +158,7 @@ std::vector<int64_t> frequent_labels(const ModelFigures& model, size_t most) {
 std::string label_table(const std::vector<ModelFigures>& models, const AnalyzedText& text) {
   const auto means = means_of(models, &ModelFigures::labels);
   const std::vector<std::string> names = {"null_rate", "zeros", "rows", "pairs"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {header_of({text.by, "kind", "layer", "head"}, names)};
   const std::vector<int64_t> shown = frequent_labels(models.front(), kMostLabelsShown);
   const std::vector<LabelRecord>& records = models.front().labels;
   for (const int64_t label : shown) {
@@ -166,7 +169,7 @@ std::string label_table(const std::vector<ModelFigures>& models, const AnalyzedT
                             means[r], names, models.size() > 1));
     }
   }
-  return aligned_table(header_of({text.by, "kind", "layer", "head"}, names), rows);
+  return aligned_table(std::move(rows));
 }
 
 std::string foot(const std::vector<std::string>& names) {
@@ -194,27 +197,41 @@ void add_figures(AnalyzeJson& object, const std::vector<MeanFigure>& figures, bo
   }
 }
 
-}  // namespace
+std::string shape_of(const ModelConfig& model) {
+  return cat(model.enc_depth > 0 ? cat(model.enc_depth, " + ") : "", model.dec_depth, " layers of ",
+             model.transformer_heads, " heads");
+}
 
-std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells) {
-  std::vector<std::vector<std::string>> rows = {header};
-  rows.insert(rows.end(), cells.begin(), cells.end());
-  for (auto& row : rows) std::ranges::transform(row, row.begin(), one_line);
-  const auto width_of = [](const std::string& cell) {  // characters of UTF-8
-    return static_cast<size_t>(std::count_if(cell.begin(), cell.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-  };
-  std::vector<size_t> widths(header.size(), 0);
-  for (const auto& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t c = 0; c < row.size(); ++c) line += row[c] + std::string(widths[c] - width_of(row[c]) + 2, ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+// The mechanisms of all layers as they are computed, because options can say the same in several ways.
+std::string mechanisms_of(const ModelConfig& model) {
+  std::string text = model.sparsify;
+  for (const Sublayer sublayer : sublayers_of(model)) {
+    for (int64_t layer = 0; layer < depth_of(model, sublayer); ++layer)
+      text += cat(" ", print(attention_of(model, sublayer, layer)));
   }
   return text;
+}
+
+// Returns what `other` has that `first` does not have; empty if they are of one shape.
+std::string difference_of(const ComparedModel& first, const ComparedModel& other) {
+  const std::string shape = shape_of(first.config), other_shape = shape_of(other.config),
+                    of = cat(" '", first.name, "'");
+  if (shape != other_shape) return cat(other_shape, ", but", of, " has ", shape);
+  if (mechanisms_of(first.config) != mechanisms_of(other.config)) return cat("other mechanisms than", of);
+  if (first.units != other.units) return cat("another vocabulary than", of);
+  for (const auto& [name, value] : first.options) {
+    const std::string& theirs = other.options.at(name);
+    if (value != theirs) return cat("--", name, " ", theirs, ", but", of, " has ", value);
+  }
+  return "";
+}
+
+}  // namespace
+
+void require_one_shape(const ComparedModel& first, const ComparedModel& other) {
+  if (const std::string difference = difference_of(first, other); !difference.empty())
+    throw Error(cat("--model: '", other.name, "' has ", difference,
+                    "; expected models of one shape, such as seeds of one training"));
 }
 
 ModelFigures figures_of(const std::string& model, const AttentionStatistics& statistics) {
@@ -230,7 +247,8 @@ std::string analysis_table(const std::vector<ModelFigures>& models, const Analyz
   const std::vector<std::string> of_heads =
       present(means, {"zeros", "underflow", "null_rate", "entropy", "kept", "distance", "on_eos", "on_last_word",
                       "no_cluster", "several_clusters", "cluster_size", "rows", "pairs"});
-  std::vector<std::vector<std::string>> layers, heads;
+  std::vector<std::vector<std::string>> layers = {header_of({"kind", "layer"}, of_layers)},
+                                        heads = {header_of({"kind", "layer", "head"}, of_heads)};
   for (size_t r = 0; r < records.size(); ++r) {
     const std::string layer = std::to_string(records[r].layer);
     if (records[r].head == 0) layers.push_back(row_of({records[r].kind, layer}, means[r], of_layers, several));
@@ -238,18 +256,18 @@ std::string analysis_table(const std::vector<ModelFigures>& models, const Analyz
   }
   std::string out = cat(text.unit, "s of ", thousands(text.sequences), " ", text.sequence_name,
                         several ? cat(", mean and deviation over ", models.size(), " models") : "", "\n\n");
-  out += aligned_table(header_of({"kind", "layer"}, of_layers), layers) + "\n";
-  out += aligned_table(header_of({"kind", "layer", "head"}, of_heads), heads);
+  out += aligned_table(std::move(layers)) + "\n";
+  out += aligned_table(std::move(heads));
   const std::vector<SortRecord>& sorts = models.front().sorts;
   std::vector<std::string> names = of_heads;
   names.insert(names.end(), of_layers.begin(), of_layers.end());
   if (!sorts.empty()) {
     const auto of_sorts = means_of(models, &ModelFigures::sorts);
-    std::vector<std::vector<std::string>> rows;
+    std::vector<std::vector<std::string>> rows = {{"kind", "layer", "heads", "divergence", "deviation", "draws"}};
     for (size_t r = 0; r < sorts.size(); ++r)
       rows.push_back(row_of({sorts[r].kind, std::to_string(sorts[r].layer), sorts[r].heads}, of_sorts[r],
                             {"divergence", "divergence_deviation", "draws"}, several));
-    out += "\n" + aligned_table({"kind", "layer", "heads", "divergence", "deviation", "draws"}, rows);
+    out += "\n" + aligned_table(std::move(rows));
     names.emplace_back("divergence");
   }
   if (!text.by.empty()) out += "\n" + label_table(models, text);

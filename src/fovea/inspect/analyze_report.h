@@ -1,13 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "fovea/analysis/plot.h"
 #include "fovea/inspect/attention_statistics.h"
-#include "fovea/spec/run_options.h"
+#include "fovea/spec/model_config.h"
 
-// The output of `fovea analyze`, for models of every task.
+// The figures of `fovea analyze`, for models of every task.
 namespace fovea::inspect {
 
 // The figures of one model.
@@ -33,32 +33,16 @@ struct AnalyzedText {
 std::string analysis_table(const std::vector<ModelFigures>& models, const AnalyzedText& text);
 std::string analysis_json(const std::vector<ModelFigures>& models, const AnalyzedText& text);
 
-// One mechanism of a sweep.
-struct SweepPoint {
-  std::string spec;  // as given
-  double loss = 0;   // cross-entropy per unit, in nats
-  double bleu = -1;  // negative: not measured
+// One of several --model whose figures become one mean.
+struct ComparedModel {
+  std::string name;  // as --model has it
+  ModelConfig config;
+  std::map<std::string, std::string> units = {};    // what decides which units a text has: names and contents
+  std::map<std::string, std::string> options = {};  // names and values of options that decide how it reads a text
 };
-struct Sweep {
-  std::string unit;                  // of the loss: "target token"
-  int64_t units = 0, beam_size = 0;  // without a beam there is no BLEU
-  std::string tokenize = {};         // of BLEU
-  std::vector<SweepPoint> points;
-};
-std::string sweep_table(const Sweep& sweep);
-std::string sweep_json(const Sweep& sweep);
-// Specs that differ in one number, such as topk(4) and topk(8), are a curve over that number; others a level line.
-analysis::Plot sweep_plot(const Sweep& sweep);
-std::string sweep_svg(const Sweep& sweep);
 
-// The mechanisms that an entry of --sweep sets: "cross=topk(4)" one sort of attention, "topk(4)" all.
-AttentionOverride override_of(const std::string& entry);
-// Like override_of(), over other mechanisms: an entry for all sorts replaces them, one for a sort leaves the others.
-AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry);
-// Throws a UsageError for an entry of a sort of attention that a decoder alone does not have.
-void require_decoder_entry(const std::string& entry);
-
-// `cells` under `header`, in columns.
-std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells);
+// Throws an Error that names --model unless `other` has the layers, the heads, the mechanisms, the vocabularies and the
+// options of `first`: figures of other attentions, or of other units, have no common mean.
+void require_one_shape(const ComparedModel& first, const ComparedModel& other);
 
 }  // namespace fovea::inspect

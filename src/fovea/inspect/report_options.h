@@ -72,6 +72,11 @@ inline std::string report_place(const ReportFields& fields, int64_t line) {
   return cat(fields.input.empty() ? "--train-sets" : "--input", ", line ", thousands(line));
 }
 
+[[noreturn]] inline void refuse_empty_text(const ReportFields& fields) {
+  throw Error(cat(fields.input.empty() ? "--train-sets" : "--input",
+                  ": the text has no line with words; expected a sentence per line"));
+}
+
 // Throws an Error for a sentence of `tokens` tokens that is too long for the page or for the model, whose learned
 // positions end at `positions`.
 struct ReportLimit {

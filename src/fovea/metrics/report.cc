@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "fovea/base/aligned_table.h"
 #include "fovea/base/error.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
@@ -110,20 +112,6 @@ std::string comparisons(const Digits& digits, std::span<const MetricResult> resu
   return text;
 }
 
-// A table with its columns flush right, the first row their heads.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::string text;
-  for (const std::vector<std::string>& row : rows) {
-    for (size_t column = 0; column < row.size(); ++column) {
-      size_t widest = 0;
-      for (const std::vector<std::string>& other : rows) widest = std::max(widest, other[column].size());
-      text += cat(std::string(2 + widest - row[column].size(), ' '), row[column]);
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 // A row per band, with a column for each metric and for each metric of a baseline.
 std::string band_table(const Digits& digits, std::span<const MetricResult> results) {
   const BandScores& by_length = results.front().by_length;
@@ -142,7 +130,8 @@ std::string band_table(const Digits& digits, std::span<const MetricResult> resul
       for (const double score : result.by_length.bands[b].baselines) rows.back().push_back(digits.text(score));
     }
   }
-  return cat("\nby the length of ", one_line(by_length.text), " in ", by_length.unit, ":\n", table(rows));
+  return cat("\nby the length of ", one_line(by_length.text), " in ", by_length.unit, ":\n",
+             aligned_table(std::move(rows), CellSide::kRight));
 }
 
 }  // namespace

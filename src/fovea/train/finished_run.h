@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "fovea/train/train.h"
+#include "fovea/train/run_training.h"
 
 namespace fovea::train {
 

@@ -8,6 +8,9 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/ops/optimizers.h"
+#include "fovea/ops/step.h"
+#include "fovea/train/tensor_groups.h"
 
 namespace fovea::train {
 namespace {
@@ -40,6 +43,95 @@ std::optional<size_t> optimizer_of(const nn::NamedTensors& tensors) {
 }
 
 }  // namespace
+
+Adam::Adam(const TrainConfig& config, const FlatParameters& parameters)
+    : beta1_(config.optimizer_params.at(0)),
+      beta2_(config.optimizer_params.at(1)),
+      eps_(config.optimizer_params.at(2)),
+      weight_decay_(config.weight_decay),
+      mean_(parameters.zeros()),
+      variance_(parameters.zeros()) {}
+
+void Adam::step(FlatParameters& parameters, const OptimizerStep& step) {
+  parameters.scale_gradients(step.tensor_scales);
+  ops::adam_step(
+      {.params = parameters.weights(), .mean = mean_, .variance = variance_, .copy = parameters.compute_copy()},
+      parameters.gradients(),
+      {.learn_rate = step.learn_rate,
+       .beta1 = beta1_,
+       .beta2 = beta2_,
+       .eps = eps_,
+       .weight_decay = weight_decay_,
+       .step = step.update,
+       .grad_scale = step.gradient_scale});
+}
+
+nn::NamedTensors Adam::state(const FlatParameters& parameters) const {
+  nn::NamedTensors state;
+  insert_group(state, kGroups[0], parameters.views(mean_));
+  insert_group(state, kGroups[1], parameters.views(variance_));
+  return state;
+}
+
+Adagrad::Adagrad(const TrainConfig& config, const FlatParameters& parameters)
+    : eps_(config.adagrad_eps), sum_(parameters.zeros().fill_(config.adagrad_initial)) {}
+
+void Adagrad::step(FlatParameters& parameters, const OptimizerStep& step) {
+  ops::AdagradOptions options{.learn_rate = step.learn_rate, .eps = eps_, .grad_scale = step.gradient_scale};
+  if (step.tensor_scales.empty()) {
+    ops::adagrad_step({.params = parameters.weights(), .sum = sum_, .copy = parameters.compute_copy()},
+                      parameters.gradients(), options);
+    return;
+  }
+  const nn::NamedTensors gradients = parameters.views(parameters.gradients()), sums = parameters.views(sum_),
+                         copies = parameters.copy_views();
+  auto scale = step.tensor_scales.begin();
+  for (const auto& [name, weights] : parameters.views(parameters.weights())) {
+    options.learn_rate = step.learn_rate * *scale++;
+    const auto copy = copies.find(name);
+    ops::adagrad_step(
+        {.params = weights, .sum = sums.at(name), .copy = copy == copies.end() ? at::Tensor() : copy->second},
+        gradients.at(name), options);
+  }
+}
+
+nn::NamedTensors Adagrad::state(const FlatParameters& parameters) const {
+  nn::NamedTensors state;
+  insert_group(state, kGroups[0], parameters.views(sum_));
+  return state;
+}
+
+Adafactor::Adafactor(const TrainConfig& config, const FlatParameters& parameters)
+    : options_{.relative_step = config.adafactor_relative_step,
+               .clip = config.adafactor_clip,
+               .decay = config.adafactor_decay,
+               .weight_decay = config.weight_decay} {
+  const nn::NamedTensors gradients = parameters.views(parameters.gradients()), copies = parameters.copy_views();
+  for (const auto& [name, weights] : parameters.views(parameters.weights())) {
+    const auto copy = copies.find(name);
+    names_.push_back(name);
+    parameters_.push_back(
+        ops::adafactor_parameter(weights, gradients.at(name), copy == copies.end() ? at::Tensor() : copy->second));
+  }
+}
+
+void Adafactor::step(FlatParameters& parameters, const OptimizerStep& step) {
+  parameters.scale_gradients(step.tensor_scales);
+  options_.learn_rate = step.learn_rate;
+  options_.grad_scale = step.gradient_scale;
+  options_.step = step.update;
+  ops::adafactor_step(parameters_, options_);
+}
+
+nn::NamedTensors Adafactor::state(const FlatParameters& /*parameters*/) const {
+  nn::NamedTensors state;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const bool is_matrix = parameters_[i].row.defined();
+    if (is_matrix) state[kGroups[0] + names_[i]] = parameters_[i].row;
+    state[kGroups[is_matrix ? 1 : 2] + names_[i]] = parameters_[i].column;
+  }
+  return state;
+}
 
 Optimizer make_optimizer(const TrainConfig& config, const FlatParameters& parameters) {
   std::optional<Optimizer> made;

@@ -1,13 +1,67 @@
 #pragma once
+#include <array>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "fovea/train/adafactor.h"
-#include "fovea/train/adagrad.h"
-#include "fovea/train/adam.h"
+#include "fovea/ops/optimizers.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/train/flat_parameters.h"
 
 namespace fovea::train {
+
+// The inputs of an update besides the parameters and their gradients.
+struct OptimizerStep {
+  int64_t update = 1;  // from 1
+  double learn_rate = 0;
+  double gradient_scale = 1;  // multiplies all gradients
+  // Multiplies the gradient of each parameter, in the order of FlatParameters::views(); empty: 1.
+  std::vector<double> tensor_scales = {};
+};
+
+// --optimizer adam: Kingma and Ba (2015), with decoupled weight decay (Loshchilov and Hutter 2019).
+class Adam {
+ public:
+  static constexpr std::array kGroups = {"mean/", "variance/"};
+  Adam(const TrainConfig& config, const FlatParameters& parameters);
+  void step(FlatParameters& parameters, const OptimizerStep& step);
+  nn::NamedTensors state(const FlatParameters& parameters) const;
+
+ private:
+  double beta1_, beta2_, eps_, weight_decay_;
+  at::Tensor mean_, variance_;  // flat
+};
+
+// --optimizer adagrad: Duchi et al. (2011).
+class Adagrad {
+ public:
+  static constexpr std::array kGroups = {"sum/"};
+  Adagrad(const TrainConfig& config, const FlatParameters& parameters);
+  // Makes a step. Like in the training of adaptive spans (Sukhbaatar et al. 2019), tensor_scales shorten the step and
+  // leave the sums alone. Adagrad's step does not depend on the size of a gradient that was always scaled.
+  void step(FlatParameters& parameters, const OptimizerStep& step);
+  nn::NamedTensors state(const FlatParameters& parameters) const;
+
+ private:
+  double eps_;
+  at::Tensor sum_;  // flat
+};
+
+// --optimizer adafactor: Shazeer and Stern (2018) without a first moment.
+class Adafactor {
+ public:
+  // Running means of squared gradients: of a matrix by row and by column, of a vector or a scalar by element.
+  static constexpr std::array kGroups = {"row/", "column/", "element/"};
+  Adafactor(const TrainConfig& config, const FlatParameters& parameters);
+  void step(FlatParameters& parameters, const OptimizerStep& step);
+  nn::NamedTensors state(const FlatParameters& parameters) const;
+
+ private:
+  ops::AdafactorOptions options_;
+  std::vector<std::string> names_;
+  std::vector<ops::AdafactorParameter> parameters_;  // views, in the order of names_
+};
 
 // The optimisers, in the order of kOptimizers. Each type T has
 //   T(const TrainConfig&, const FlatParameters&)          makes the state of a new run

@@ -10,9 +10,9 @@
 #include "fovea/train/event_file.h"
 #include "fovea/train/first_lines.h"
 #include "fovea/train/run_record.h"
+#include "fovea/train/run_training.h"
 #include "fovea/train/state.h"
 #include "fovea/train/task.h"
-#include "fovea/train/train.h"
 
 // The reports of a training: the lines of its log, in the shape that tools for Marian's logs read, or as JSON; and the
 // same in the files that it leaves in the run's folder.

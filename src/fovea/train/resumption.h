@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/spec/train_config.h"
-#include "fovea/train/train.h"
+#include "fovea/train/run_training.h"
 
 // The options of a process that resumes a run. The checkpoint does not hold them, because a run may resume with others,
 // but the run's folder does.

@@ -1,3 +1,5 @@
+#include "fovea/train/run_training.h"
+
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -10,7 +12,6 @@
 #include "fovea/train/report.h"
 #include "fovea/train/run_folder.h"
 #include "fovea/train/team.h"
-#include "fovea/train/train.h"
 #include "fovea/train/trainer.h"
 
 namespace fovea::train {

@@ -1,5 +1,6 @@
 #include "fovea/train/state.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -11,6 +12,10 @@
 
 namespace fovea::train {
 namespace {
+
+constexpr int64_t kHighWindows = 3;
+constexpr double kShareAbove = 0.5, kLeastAbove = 0.5;  // of the mean; nats
+constexpr double kNewest = 0.2;                         // weight of the newest window in the mean
 
 constexpr std::string_view kBest = nn::kBestEntry, kBestUpdates = nn::kBestUpdatesEntry, kStalled = "stalled.";
 constexpr const char* kLearnRate = "learn-rate";
@@ -74,6 +79,22 @@ CostWatch watch_from(const StateReader& reader) {
 }
 
 }  // namespace
+
+void CostWatch::end_window(int64_t updates) {
+  if (weight <= 0) return;
+  const double value = cost / weight;
+  cost = weight = 0;
+  if (windows > 0 && value > mean + std::max(kShareAbove * mean, kLeastAbove)) {
+    ++high;
+    return;
+  }
+  high = 0;
+  sound = updates;
+  mean = windows == 0 ? value : mean + kNewest * (value - mean);
+  ++windows;
+}
+
+bool CostWatch::has_diverged() const { return high >= kHighWindows; }
 
 std::map<std::string, std::string> to_map(const TrainState& state) {
   std::map<std::string, std::string> map = {{nn::kUpdatesEntry, std::to_string(state.updates)},

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/base/collective.h"
-#include "fovea/train/train.h"
+#include "fovea/train/run_training.h"
 #include "fovea/train/updater.h"
 
 // A training by several processes. Process 0 runs the Trainer: it alone decides, validates, logs and writes. The others

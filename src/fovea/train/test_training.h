@@ -11,8 +11,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/train/run_training.h"
 #include "fovea/train/task.h"
-#include "fovea/train/train.h"
 
 namespace fovea::train {
 
@@ -33,16 +33,6 @@ inline std::string bytes_of(const std::string& run, const std::string& name = "l
   std::string bytes;
   for (const std::string& file : names_in(checkpoint)) bytes += cat(file, "\n", read_file(checkpoint / file), "\n--\n");
   return bytes;
-}
-
-// Options of a short training on one thread, whose run is folder/run.
-inline void set_short_training(TrainConfig& train, const TestFolder& folder) {
-  train.model = folder / "run";
-  train.learn_rate = 0.01;
-  train.lr_warmup = 5;
-  train.max_rollbacks = 0;
-  train.cpu_threads = 1;
-  train.save_freq = train.disp_freq = 1000;
 }
 
 // A name and a change of a test's run: a class that has members `train`, the options, and `folder`, and that a function

@@ -11,9 +11,9 @@
 #include "fovea/train/report.h"
 #include "fovea/train/roll_back.h"
 #include "fovea/train/run_folder.h"
+#include "fovea/train/run_training.h"
 #include "fovea/train/state.h"
 #include "fovea/train/task.h"
-#include "fovea/train/train.h"
 #include "fovea/train/updater.h"
 
 namespace fovea::train {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -12,10 +14,10 @@
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
+#include "fovea/nn/identity.h"
 #include "fovea/nn/paths.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/train/measure.h"
-#include "fovea/train/pretrained.h"
 #include "fovea/train/resumption.h"
 #include "fovea/train/same_model.h"
 #include "fovea/train/team.h"
@@ -26,6 +28,31 @@
 namespace fovea::train {
 namespace fs = std::filesystem;
 namespace {
+
+// The end of an error about weights that do not fit: the options of that model that differ. "" if nothing is known.
+std::string options_to_make_equal(const nn::Identity& pretrained, const nn::Identity& wanted) {
+  if (pretrained.task != wanted.task) return "";
+  std::string text;
+  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted)) {
+    text += cat(text.empty() ? "" : ", ", "--", field.name, " '", field.first, "', not '", field.second, "'");
+  }
+  return text.empty() ? "" : cat("; that model has ", text);
+}
+
+// Logs the options of two models that differ although the weights fit, with both values. A warning names the options
+// that decide what the weights mean. `folder` is the one of --pretrained-model.
+void log_differing_options(const nn::Identity& pretrained, const nn::Identity& wanted, const std::string& folder) {
+  std::vector<OptionChange> free, meaning;
+  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted))
+    (nn::decides_meaning_of_weights(field.name) ? meaning : free).push_back({field.name, field.first, field.second});
+  if (!free.empty())
+    log::info(cat("[run] options of the model that differ from those of '", folder, "': ", text_of(free)));
+  if (meaning.empty()) return;
+  log::warn(cat("--pretrained-model: the weights of '", folder,
+                "' fit, but were trained with other options, so they "
+                "compute something else here: ",
+                text_of(meaning), "; give the options of that model unless you want this"));
+}
 
 const TrainConfig& checked(const TrainConfig& config) {
   validate(config);

@@ -6,7 +6,6 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/train/flat_parameters.h"
-#include "fovea/train/notes.h"
 #include "fovea/train/optimizer.h"
 #include "fovea/train/pass_records.h"
 #include "fovea/train/task.h"

@@ -11,7 +11,6 @@
 #include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/captions/captioner.h"
-#include "fovea/tasks/captions/load_model.h"
 
 namespace fovea::captions {
 namespace {

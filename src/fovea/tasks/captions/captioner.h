@@ -4,10 +4,23 @@
 
 #include "fovea/models/beam.h"
 #include "fovea/models/written_text.h"
+#include "fovea/nn/model.h"
+#include "fovea/spec/run_options.h"
+#include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/inputs.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::captions {
+
+struct LoadedCaptionModel {
+  nn::Model model;
+  CaptionConfig config;
+  text::Vocab vocab;
+};
+
+// Returns the model of a run or checkpoint, in evaluation, on its device, in its precision, and with the mechanisms
+// that `options` replace. Sets the threads.
+LoadedCaptionModel load_caption_model(const TrainedModelOptions& options);
 
 struct CaptionerOptions {
   search::BeamOptions beam;  // vocabulary, start, eos and never are filled in

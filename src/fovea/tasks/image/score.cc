@@ -8,7 +8,7 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
-#include "fovea/tasks/run_signature.h"
+#include "fovea/tasks/score_signature.h"
 
 namespace fovea::image {
 namespace {
@@ -19,7 +19,7 @@ std::string score_signature(const ScoreOptions& options, const LoadedModel& load
   const data::ImageShape shape = shape_of(loaded.config);
   std::string text = cat("images:", score.images, "|size:", print(shape));
   if (images != shape) text += cat("|middle-of:", print(images));
-  return cat(text, "|values:", score.tokens, tasks::run_signature(options, loaded.model->config()));
+  return cat(text, "|values:", score.tokens, tasks::signature_end(options, loaded.model->config()));
 }
 
 }  // namespace

@@ -1,16 +1,13 @@
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/base/test_folder.h"
 #include "fovea/data/png.h"
 #include "fovea/tasks/image/task.h"
-#include "fovea/tasks/test_layers.h"
-#include "fovea/train/test_training.h"
+#include "fovea/tasks/test_run.h"
 
 namespace fovea::image {
 
@@ -37,17 +34,10 @@ inline std::string write_images(const std::string& folder, int64_t count, const 
 }
 
 // A training of a tiny model on ten made-up images of 4 x 5 pixels.
-struct TestRun {
-  TestFolder folder;
-  TrainConfig train;
-  Options data;
-  ImageConfig model;
-
+struct TestRun : tasks::TestRunOf<ImageTask, Options, ImageConfig> {
   TestRun() {
-    fovea::train::set_short_training(train, folder);
     data.train_sets = {write_images(folder / "train", 10, {4, 5, 3}, 1)};
     data.mini_batch = 3;
-    tasks::set_narrow_layers(model);
     model.transformer_positions = "image";
     model.dec_depth = 2;
   }
@@ -55,13 +45,7 @@ struct TestRun {
     data.valid_sets = {write_images(folder / "valid", 4, {4, 5, 3}, 2)};
     train.valid_freq = 4;
   }
-  std::unique_ptr<ImageTask> task() const {
-    return std::make_unique<ImageTask>(train, data, model, train.optimizer_delay);
-  }
 };
-
-// Trains; returns the cost of the last update in nats per value.
-inline double run(const TestRun& test) { return train::train_task<ImageTask>(test.train, test.data, test.model); }
 
 using train::bytes_of;
 

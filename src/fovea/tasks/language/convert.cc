@@ -1,19 +1,160 @@
 #include "fovea/tasks/language/convert.h"
 
+#include <ATen/Functions.h>
+
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/aside.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/formats/tensor_folder.h"
+#include "fovea/models/formats/tensor_taker.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/model.h"
-#include "fovea/tasks/language/hugging_face.h"
+#include "fovea/nn/safetensors.h"
+#include "fovea/tasks/language/config.h"
+#include "fovea/tasks/language/hugging_face_config.h"
 #include "fovea/tasks/language/load_model.h"
+#include "fovea/text/units.h"
 
 namespace fovea::language {
 namespace {
+
+struct ForeignDecoder {
+  LanguageConfig config;
+  nn::NamedTensors weights;  // by the names of nn/model.h, float32
+  text::Units units;
+};
+
+constexpr const char *kConfig = "config.json", *kWeights = "model.safetensors";
+
+// A tensor of ours, and the tensors that it stacks.
+struct Place {
+  struct Part {
+    std::string name;
+    int64_t rows;
+  };
+  std::string own_name;
+  std::vector<Part> parts;
+  int64_t columns;  // 0: a vector
+};
+
+// Lists the tensors of a model by both names.
+class Places {
+ public:
+  explicit Places(const LanguageConfig& config)
+      : config_(config), width_(config.dim_emb), inner_(config.transformer_dim_ffn) {
+    add("embeddings.weight", {{"model.embed_tokens.weight", vocabulary()}}, width_);
+    for (int64_t layer = 0; layer < config.dec_depth; ++layer) add_layer(layer);
+    add("norm.weight", {{"model.norm.weight", width_}}, 0);
+    if (!config.tied_embeddings) add("output.weight", {{"lm_head.weight", vocabulary()}}, width_);
+  }
+  std::vector<Place> take() { return std::move(all_); }
+
+ private:
+  int64_t vocabulary() const { return config_.dim_vocabs.front(); }
+  void add(const std::string& own_name, std::vector<Place::Part> parts, int64_t columns) {
+    all_.push_back({own_name, std::move(parts), columns});
+  }
+  void add_layer(int64_t layer) {
+    const std::string own = cat("layers.", layer, "."), their = cat("model.layers.", layer, ".");
+    const std::string attention = cat(their, "self_attn."), mlp = cat(their, "mlp.");
+    const int64_t heads_kv = config_.transformer_heads_kv;
+    const int64_t keys = heads_kv == 0 ? width_ : width_ / config_.transformer_heads * heads_kv;
+    for (const std::string part : {"weight", "bias"}) {
+      if (part == "bias" && config_.transformer_biases != "qkv") continue;
+      add(cat(own, "self_attention.qkv.", part),
+          {{cat(attention, "q_proj.", part), width_},
+           {cat(attention, "k_proj.", part), keys},
+           {cat(attention, "v_proj.", part), keys}},
+          part == "bias" ? 0 : width_);
+    }
+    add(cat(own, "self_attention.out.weight"), {{cat(attention, "o_proj.weight"), width_}}, width_);
+    add(cat(own, "self_attention_norm.weight"), {{cat(their, "input_layernorm.weight"), width_}}, 0);
+    add(cat(own, "feed_forward.in.weight"),
+        {{cat(mlp, "gate_proj.weight"), inner_}, {cat(mlp, "up_proj.weight"), inner_}}, width_);
+    add(cat(own, "feed_forward.out.weight"), {{cat(mlp, "down_proj.weight"), width_}}, inner_);
+    add(cat(own, "feed_forward_norm.weight"), {{cat(their, "post_attention_layernorm.weight"), width_}}, 0);
+  }
+
+  const LanguageConfig& config_;
+  int64_t width_, inner_;
+  std::vector<Place> all_;
+};
+
+std::vector<Place> places_of(const LanguageConfig& config) { return Places(config).take(); }
+
+nn::NamedTensors take_weights(models::TensorTaker& tensors, const LanguageConfig& config, const std::string& origin) {
+  nn::NamedTensors weights;
+  for (const Place& place : places_of(config)) {
+    std::vector<at::Tensor> parts;
+    for (const auto& [name, rows] : place.parts) {
+      std::vector<int64_t> shape = {rows};
+      if (place.columns > 0) shape.push_back(place.columns);
+      parts.push_back(tensors.take(name, shape));
+    }
+    weights[place.own_name] = parts.size() == 1 ? parts.front().contiguous() : at::cat(parts);
+  }
+  // A second copy of a tied table, and frequencies that transformers computes, which old files hold.
+  if (config.tied_embeddings && tensors.has("lm_head.weight")) {
+    const at::Tensor& table = weights.at("embeddings.weight");
+    if (!tensors.take("lm_head.weight", table.sizes().vec()).equal(table))
+      throw Error(cat(origin, ": 'lm_head.weight' differs from the table that config.json says it is tied to"));
+  }
+  for (int64_t layer = 0; layer < config.dec_depth; ++layer)
+    tensors.drop(cat("model.layers.", layer, ".self_attn.rotary_emb.inv_freq"));
+  tensors.require_empty();
+  return weights;
+}
+
+at::ScalarType type_of(const std::string& precision) {
+  return precision == "bfloat16" ? at::kBFloat16 : precision == "float16" ? at::kHalf : at::kFloat;
+}
+
+// Throws an Error that names the file and the field or tensor that cannot be taken over.
+ForeignDecoder read_decoder(const std::filesystem::path& folder) {
+  const std::string config_path = folder / kConfig;
+  require_file(config_path, "model");
+  LanguageConfig config = parse_decoder_config(read_text_file(config_path), config_path);
+  text::Units units = text::Units::from_files(text::token_files(folder), folder);
+  const int64_t rows = config.dim_vocabs.front();
+  if (rows < units.size())
+    throw Error(cat(config_path, ": vocab_size: got ", rows, ", but the tokeniser has ", units.size(),
+                    " tokens; expected at least as many rows"));
+  units = units.with_rows(rows);
+  const std::string weights_path = folder / kWeights;
+  models::TensorTaker tensors(models::read_tensor_folder(folder), weights_path, kConfig);
+  nn::NamedTensors weights = take_weights(tensors, config, weights_path);
+  return {std::move(config), std::move(weights), std::move(units)};
+}
+
+// Writes the files into an empty folder, tensors in the type `precision`: float32, bfloat16 or float16. Throws an Error
+// if no family computes what the model does, or if its units are not tokens of such a folder.
+void write_decoder(const ForeignDecoder& model, const std::string& precision, const std::filesystem::path& folder) {
+  family_of(model.config);
+  if (!model.units.is_of_folder())
+    throw Error(cat("--to huggingface: the model's units are ", model.units.unit_name(),
+                    "s; expected the tokens of a folder of Hugging Face's (--vocabs FOLDER in training)"));
+  nn::NamedTensors tensors;
+  for (const Place& place : places_of(model.config)) {
+    const at::Tensor own = model.weights.at(place.own_name).to(type_of(precision));
+    int64_t first = 0;
+    for (const auto& [name, rows] : place.parts) {
+      tensors[name] = own.narrow(0, first, rows).contiguous();
+      first += rows;
+    }
+  }
+  write_file(folder / kWeights, nn::print_safetensors(tensors, {{"format", "pt"}}));
+  const TextEnds ends = {model.units.begin(), model.units.eos()};
+  write_file(folder / kConfig, print_decoder_config(model.config, ends, precision));
+  for (const auto& [name, contents] : model.units.files()) write_file(folder / name, contents);
+}
 
 void convert_from(const models::ConvertOptions& options) {
   const std::string& input = options.input.front();

@@ -14,6 +14,23 @@
 // and leaves as soon as it is done. A text has the bytes that `fovea generate` gives it with the same rules and seed.
 namespace fovea::language {
 
+// Lets a text through part by part, up to the first of some stops. Text that may begin a stop is held back.
+class StopTexts {
+ public:
+  explicit StopTexts(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+
+  // Returns the text that is certain now. Behind a stop there is none.
+  std::string push(std::string_view text);
+  // The text has ended: returns what was held back.
+  std::string finish();
+  bool has_stopped() const { return has_stopped_; }
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool has_stopped_ = false;
+};
+
 using models::EngineCounts;
 using models::EngineLimits;
 using models::Ticket;

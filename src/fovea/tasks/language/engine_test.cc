@@ -7,7 +7,6 @@
 #include "fovea/base/test_message.h"
 #include "fovea/models/sampler.h"
 #include "fovea/tasks/language/generate.h"
-#include "fovea/tasks/language/stop_texts.h"
 #include "fovea/tasks/language/test_run.h"
 
 namespace fovea::language::engine_test {
@@ -39,7 +38,7 @@ class CompletionEngineTest : public testing::Test {
   static void SetUpTestSuite() {
     run_ = new TestRun();
     run_->train.after_batches = 20;
-    fovea::language::run(*run_);
+    tasks::run(*run_);
   }
   static void TearDownTestSuite() { delete run_; }
 

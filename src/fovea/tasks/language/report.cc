@@ -3,19 +3,15 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "fovea/analysis/report.h"
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/inspect/analyze_report.h"
-#include "fovea/inspect/report_pass.h"
-#include "fovea/inspect/report_sweep.h"
+#include "fovea/inspect/report.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/spec/config_problems.h"
@@ -43,9 +39,7 @@ std::vector<ShownText> read_shown_texts(const ReportOptions& options) {
     }
   }
   if (has_more) log::info(cat("the text has more lines; --sentences N shows more than ", options.sentences));
-  if (texts.empty())
-    throw Error(cat(options.input.empty() ? "--train-sets" : "--input",
-                    ": the text has no line with words; expected a ", "sentence per line"));
+  if (texts.empty()) inspect::refuse_empty_text(options);
   return texts;
 }
 
@@ -76,17 +70,26 @@ std::vector<int64_t> shown_units(const text::Units& units, const ShownText& text
   return {ids.begin(), ids.end()};
 }
 
-// Row t reads inputs[t] and predicts unit t of the text: the unit that begins every text comes first.
-void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownText>& texts,
-                analysis::Report& report) {
-  const c10::InferenceMode guard;
-  const text::Units& units = loaded.units;
-  const int64_t positions = has_learned_positions(loaded.config) ? loaded.config.max_positions : options.max_length;
-  log::Progress progress("reading attention, sentences", static_cast<double>(texts.size()));
-  for (size_t i = 0; i < texts.size(); ++i) {
-    throw_if_interrupted("the report");
-    const std::string place = inspect::report_place(options, texts[i].line);
-    std::vector<int64_t> ids = shown_units(units, texts[i], place);
+class TextReport {
+ public:
+  static constexpr std::string_view kUnit = "unit";
+  explicit TextReport(const std::vector<ShownText>& texts) : texts_(texts) {}
+
+  static LoadedModel load(const ReportOptions& options, std::string_view option) { return load_model(options, option); }
+
+  static std::vector<analysis::ReportText> details(const LoadedModel& loaded) {
+    const LanguageConfig& config = loaded.config;
+    return {{"Model", cat(config.dec_depth, " layers of ", config.transformer_heads, " heads, width ", config.dim_emb)},
+            {"Mechanism", inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
+  }
+
+  // Row t reads inputs[t] and predicts unit t of the text: the unit that begins every text comes first.
+  void add_pass(const ReportOptions& options, LoadedModel& loaded, size_t i, analysis::Report& report) const {
+    const c10::InferenceMode guard;
+    const text::Units& units = loaded.units;
+    const int64_t positions = has_learned_positions(loaded.config) ? loaded.config.max_positions : options.max_length;
+    const std::string place = inspect::report_place(options, texts_[i].line);
+    std::vector<int64_t> ids = shown_units(units, texts_[i], place);
     const int64_t length = std::ssize(ids);
     inspect::require_report_length(place, length, {options.max_length, positions});
     analysis::ReportTokens tokens;
@@ -99,42 +102,31 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     loaded.model->decode({nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()),
                           nn::index_tensor(std::vector<int64_t>{0, length})},
                          {});
-    progress.at(static_cast<double>(i + 1));
   }
-  progress.finish();
-}
 
-ReportOptions swept(const ReportOptions& options, const std::string& entry) {
-  ReportOptions own = options;
-  inspect::require_decoder_entry(entry);
-  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
-  return own;
-}
-
-// The loss of the texts, each read as its page's pass reads it.
-models::GivenScore loss_of(const ReportOptions& options, const std::vector<ShownText>& texts) {
-  const c10::InferenceMode guard;
-  LoadedModel loaded = load_model(options);
-  const at::Device device = loaded.model->output_weight().device();
-  models::warn_of_whole_segments(loaded.model->config());
-  models::GivenScore score;
-  for (const ShownText& text : texts) {
-    throw_if_interrupted("the report");
-    std::vector<int64_t> outputs = shown_units(loaded.units, text, inspect::report_place(options, text.line));
-    std::vector<int64_t> inputs = {loaded.units.begin()};
-    inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
-    const int64_t length = std::ssize(outputs);
-    const at::Tensor hidden = loaded.model->decode(
-        {nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
-    score.add(loaded.model, hidden, nn::index_tensor(std::move(outputs)).to(device));
+  // The loss of the texts, each read as its page's pass reads it.
+  models::GivenScore loss(const ReportOptions& options) const {
+    const c10::InferenceMode guard;
+    LoadedModel loaded = load_model(options);
+    const at::Device device = loaded.model->output_weight().device();
+    models::warn_of_whole_segments(loaded.model->config());
+    models::GivenScore score;
+    for (const ShownText& text : texts_) {
+      throw_if_interrupted("the report");
+      std::vector<int64_t> outputs = shown_units(loaded.units, text, inspect::report_place(options, text.line));
+      std::vector<int64_t> inputs = {loaded.units.begin()};
+      inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
+      const int64_t length = std::ssize(outputs);
+      const at::Tensor hidden = loaded.model->decode(
+          {nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
+      score.add(loaded.model, hidden, nn::index_tensor(std::move(outputs)).to(device));
+    }
+    return score;
   }
-  return score;
-}
 
-std::vector<analysis::ReportText> details_of(const LanguageConfig& config) {
-  return {{"Model", cat(config.dec_depth, " layers of ", config.transformer_heads, " heads, width ", config.dim_emb)},
-          {"Mechanism", inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
-}
+ private:
+  const std::vector<ShownText>& texts_;
+};
 
 }  // namespace
 
@@ -158,24 +150,9 @@ int64_t run_report(const ReportOptions& options) {
   const std::vector<ShownText> texts = read_shown_texts(options);
   std::vector<analysis::ReportSentence> sentences;
   for (const ShownText& text : texts) sentences.push_back({text.line, {{"Text", text.text}}});
-  analysis::Report report(cat("Attention of ", options.model), std::move(sentences));
-  for (const std::string& entry : options.sweep) load_model(swept(options, entry));  // refuses before a pass
-  std::optional<LoadedModel> loaded(load_model(options));
-  report.begin_model(options.model, details_of(loaded->config));
-  add_passes(*loaded, options, texts, report);
-  loaded.reset();  // before others take memory
-  inspect::add_report_sweep(
-      options.sweep, "unit", [&](const std::string& entry) { return loss_of(swept(options, entry), texts); }, report);
-  if (inspect::compares(options)) {
-    const ReportOptions other = inspect::compared(options);
-    loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
-    report.begin_model(inspect::compared_name(options, options.model), details_of(loaded->config));
-    add_passes(*loaded, other, texts, report);
-  }
-  write_file(options.output, report.html());
-  log::info(cat("wrote ", options.output, ": ", thousands(std::ssize(texts)),
-                texts.size() == 1 ? " sentence" : " sentences"));
-  return std::ssize(texts);
+  inspect::require_decoder_entries(options.sweep);
+  for (const std::string& entry : options.sweep) load_model(inspect::with_mechanism(options, entry));
+  return inspect::write_report(TextReport(texts), options, load_model(options), std::move(sentences));
 }
 
 }  // namespace fovea::language

@@ -16,7 +16,7 @@
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/score_text.h"
-#include "fovea/tasks/run_signature.h"
+#include "fovea/tasks/score_signature.h"
 
 namespace fovea::language {
 namespace {
@@ -105,7 +105,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
   if (loaded.config.memory_length > 0) text += cat("|memory:", loaded.config.memory_length);
   if (loaded.config.same_length) text += "|same-length";
   if (!options.transformer_positions.empty()) text += cat("|positions:", loaded.config.transformer_positions);
-  return text + tasks::run_signature(options, loaded.model->config());
+  return text + tasks::signature_end(options, loaded.model->config());
 }
 
 void write_measures(LineWriter& output, const TextScore& score) {

@@ -2,24 +2,79 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/kept_text.h"
+#include "fovea/data/token_text.h"
+#include "fovea/data/unit_source.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/train_config.h"
 #include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/measures.h"
+#include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/score_text.h"
-#include "fovea/tasks/language/training_text.h"
+#include "fovea/text/units.h"
 
 namespace fovea::language {
 namespace {
+
+// A text with the documents of the model's configuration; an empty one without files.
+data::TokenText load_text(const std::vector<std::string>& files, const text::Units& units, const LanguageConfig& config,
+                          const data::TokenTextOptions& options) {
+  if (files.empty()) return {};
+  data::TokenTextOptions complete = options;
+  complete.documents = parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
+  return data::load_token_text(files, units, complete);
+}
+
+// bits-per-byte, or perplexity per unit and per word.
+std::vector<std::string> default_measures(const text::Units& units) {
+  if (units.is_bytes()) return {"bits-per-byte"};
+  return {"perplexity", "perplexity-per-word"};
+}
+
+std::string encoding_of(const text::Units& units, data::Documents documents) {
+  std::string text = cat("units ", units.size(), " documents ", static_cast<int>(documents));
+  for (const auto& [name, content] : units.files()) text += cat(" ", name, " ", checksum(content));
+  return text;
+}
+
+// The </s> behind documents is a unit besides the 256 bytes, so a text of one document takes a byte for each of its
+// own.
+int64_t most_units(const text::Units& units, data::Documents documents) {
+  return units.is_bytes() && documents == data::Documents::kNo ? units.size() - 1 : units.size();
+}
+
+// The text of --train-sets: held in memory or, with --encoded-text and if it is large, read from a file that is encoded
+// once.
+std::unique_ptr<data::UnitSource> load_training_text(const TrainConfig& train, const Options& options,
+                                                     const LanguageConfig& config, const text::Units& units) {
+  const auto documents = parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
+  const data::TokenTextOptions text = {
+      .documents = documents, .threads = tasks::encoding_threads(train), .option = "--train-sets", .trains = true};
+  const int64_t held = units.is_bytes() ? sizeof(int32_t) : 1;
+  const std::string folder = data::folder_of_encoded(options.encoded_text, options.train_sets, held);
+  if (folder.empty()) return std::make_unique<data::TokenText>(data::load_token_text(options.train_sets, units, text));
+  return data::keep_text(
+      data::KeptText<data::UnitShape>{.paths = options.train_sets,
+                                      .folder = folder,
+                                      .option = "--encoded-text",
+                                      .encoding = encoding_of(units, documents),
+                                      .shape = {most_units(units, documents)}},
+      [&](data::UnitSink& sink) { return data::encode_units(options.train_sets, units, text, sink).report; });
+}
 
 // Sets --dim-vocabs. Models may have more rows than a folder has tokens.
 text::Units load_units(const std::string& vocabs, LanguageConfig& config) {

@@ -13,7 +13,6 @@
 #include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/stream_memory.h"
-#include "fovea/tasks/language/validation.h"
 #include "fovea/text/units.h"
 #include "fovea/train/task.h"
 

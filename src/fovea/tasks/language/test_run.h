@@ -1,17 +1,14 @@
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/base/test_folder.h"
 #include "fovea/tasks/language/task.h"
-#include "fovea/tasks/test_layers.h"
+#include "fovea/tasks/test_run.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/test_training.h"
 
 namespace fovea::language {
 
@@ -28,21 +25,14 @@ inline std::string test_text(int64_t lines, uint64_t seed) {
 }
 
 // A training of a tiny model on a made-up text of about 500 bytes.
-struct TestRun {
-  TestFolder folder;
-  TrainConfig train;
-  Options data;
-  LanguageConfig model;
-
+struct TestRun : tasks::TestRunOf<LanguageTask, Options, LanguageConfig> {
   TestRun() {
     write_file(folder / "train", test_text(35, 1));
     write_file(folder / "valid", test_text(10, 2));
-    fovea::train::set_short_training(train, folder);
     data.train_sets = {folder / "train"};
     data.vocabs = "bytes";
     data.mini_batch = 3;
     model.segment_length = 16;
-    tasks::set_narrow_layers(model);
     model.dec_depth = 2;
   }
   void with_pieces() {
@@ -54,13 +44,7 @@ struct TestRun {
     data.valid_sets = {folder / "valid"};
     train.valid_freq = 4;
   }
-  std::unique_ptr<LanguageTask> task() const {
-    return std::make_unique<LanguageTask>(train, data, model, train.optimizer_delay);
-  }
 };
-
-// Trains; returns the cost of the last update in nats per unit.
-inline double run(const TestRun& test) { return train::train_task<LanguageTask>(test.train, test.data, test.model); }
 
 using train::bytes_of;
 

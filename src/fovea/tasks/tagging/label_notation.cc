@@ -83,7 +83,7 @@ void warn_of_lookalikes(const data::LabelledText& text, const metrics::LabelForm
   warn_of_names(text, metrics::find_notation(text.labels, {.form = form}).lookalikes, option);
 }
 
-metrics::LabelNotation settle_notation(TaggingConfig& config, const TrainConfig& train,
+metrics::LabelNotation decide_notation(TaggingConfig& config, const TrainConfig& train,
                                        const data::LabelledText& text) {
   if (const std::optional<TaggingConfig> run = config_of_run(train)) {
     if (config.label_dialect == kAuto) config.label_dialect = run->label_dialect;

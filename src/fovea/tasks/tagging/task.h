@@ -4,15 +4,34 @@
 #include <string>
 #include <vector>
 
+#include "fovea/data/columns.h"
+#include "fovea/data/corpus.h"
 #include "fovea/models/tagging/config.h"
+#include "fovea/models/tagging/labels.h"
+#include "fovea/models/tagging/sentences.h"
 #include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/tasks/tagging/pretrained.h"
-#include "fovea/tasks/tagging/tagged_text.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tagging {
+
+// Training data: for each part the labels of its words (source) and its tokens (target).
+struct TaggedText {
+  data::ParallelCorpus parts;
+  std::vector<int64_t> firsts;  // beside parts.source
+  std::vector<uint8_t> levels;  // beside parts.target; none for models without clauses
+  int64_t sentences = 0;        // of which the parts are
+};
+TaggedText encode_text(const data::LabelledText& text, const LabelSet& labels, SentenceEncoder& encoder,
+                       const ClauseFinder& clauses);
+
+// The tokens of some parts, and their words' labels.
+struct LabelledBatch : TagBatch {
+  std::vector<int64_t> labels;
+};
+LabelledBatch batch_of(const TaggedText& text, const data::Batch& parts);
 
 // Training of an encoder-only model that labels words.
 class TaggingTask final : public train::Task {

@@ -1,16 +1,13 @@
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/base/test_folder.h"
 #include "fovea/tasks/tagging/task.h"
-#include "fovea/tasks/test_layers.h"
+#include "fovea/tasks/test_run.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/test_training.h"
 
 namespace fovea::tagging {
 
@@ -35,36 +32,23 @@ inline std::string test_columns(int64_t sentences, uint64_t seed) {
 }
 
 // A training of a tiny tagger on such sentences.
-struct TestRun {
-  TestFolder folder;
-  TrainConfig train;
-  Options data;
-  TaggingConfig model;
-
+struct TestRun : tasks::TestRunOf<TaggingTask, Options, TaggingConfig> {
   TestRun() {
     write_file(folder / "train", test_columns(30, 1));
     write_file(folder / "valid", test_columns(10, 2));
     write_file(folder / "words", "ama bebi coco dada efe to\nAmax Bebix Cocoy Daday Zed City\n");
     text::train_vocab({.inputs = {folder / "words"}, .output = folder / "v.spm", .type = "word"});
-    fovea::train::set_short_training(train, folder);
     train.lr_decay = "none";
     data.train_sets = {folder / "train"};
     data.vocabs = folder / "v.spm";
     data.mini_batch = 4;
-    tasks::set_narrow_layers(model);
     model.enc_depth = 2;
   }
   void with_validation() {
     data.valid_sets = {folder / "valid"};
     train.valid_freq = 4;
   }
-  std::unique_ptr<TaggingTask> task() const {
-    return std::make_unique<TaggingTask>(train, data, model, train.optimizer_delay);
-  }
 };
-
-// Trains; returns the cost of the last update in nats per word.
-inline double run(const TestRun& test) { return train::train_task<TaggingTask>(test.train, test.data, test.model); }
 
 using train::bytes_of;
 

@@ -1,24 +1,107 @@
 #include "fovea/tasks/translation/align.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "fovea/analysis/alignment.h"
 #include "fovea/base/choices.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/models/written_text.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/translation/alignment_report.h"
+#include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/gold_reader.h"
 #include "fovea/tasks/translation/head_search.h"
-#include "fovea/tasks/translation/word_aligner.h"
+#include "fovea/tasks/translation/pair_reader.h"
+#include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
 namespace {
+
+// Aligns the words of parallel text by the cross-attention of one model.
+class WordAligner {
+ public:
+  struct Options {
+    LinkChoice choice;
+    BatchLimits limits;
+    int64_t max_length = 1000;  // longer lines, in tokens, are cut, with a warning
+    bool reversed = false;      // the model translates from the text's target side to its source side
+  };
+  // Throws an Error if the model lacks the layer or the head of `options`.
+  WordAligner(LoadedModel loaded, const Options& options);
+
+  // Returns the links of each pair, the text's source first whatever the model's direction. A pair with a side without
+  // words has none.
+  std::vector<analysis::Links> align(const std::vector<TextPair>& pairs);
+
+  // Shows the weights of each pair whose sides both have words, in the model's direction.
+  using See = std::function<void(size_t index, const WordPair& pair, const at::Tensor& weights)>;
+  void see(const std::vector<TextPair>& pairs, const See& see);
+
+  const ModelConfig& model() const { return loaded_.model->config(); }
+  void report() const { warn_of_cut_lines(cut_.count(), limit_); }  // at the end
+
+ private:
+  text::WordPieces encode(const text::Vocab& vocab, const std::string& line, int64_t line_number);
+
+  LoadedModel loaded_;
+  Options options_;
+  LineLimit limit_;
+  LineWarnings cut_;
+};
+
+WordAligner::WordAligner(LoadedModel loaded, const Options& options)
+    : loaded_(std::move(loaded)), options_(options), limit_(line_limit(loaded_.model->config(), options.max_length)) {
+  require_layer_and_head(model(), options.choice, options.reversed ? "--reverse-" : "--");
+}
+
+text::WordPieces WordAligner::encode(const text::Vocab& vocab, const std::string& line, int64_t line_number) {
+  text::WordPieces encoded = text::encode_words(vocab, line);
+  const auto length = static_cast<int64_t>(encoded.pieces.size());
+  if (length > limit_.tokens) {
+    cut_.warn(line_number, cut_message({{}, length}, limit_));
+    text::cut(encoded, limit_.tokens);
+  }
+  return encoded;
+}
+
+void WordAligner::see(const std::vector<TextPair>& pairs, const See& see) {
+  std::vector<WordPair> words;
+  std::vector<SentencePair> tokens;
+  std::vector<size_t> index_of;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const TextPair& text = pairs[i];
+    WordPair pair{encode(loaded_.source, options_.reversed ? text.target : text.source, text.line),
+                  encode(loaded_.target, options_.reversed ? text.source : text.target, text.line)};
+    if (pair.is_empty()) continue;
+    tokens.push_back(with_eos(pair, loaded_.source.eos(), loaded_.target.eos()));
+    words.push_back(std::move(pair));
+    index_of.push_back(i);
+  }
+  see_cross_attention(loaded_.model, tokens, options_.limits, "aligning",
+                      [&](size_t i, const at::Tensor& weights) { see(index_of[i], words[i], weights); });
+}
+
+std::vector<analysis::Links> WordAligner::align(const std::vector<TextPair>& pairs) {
+  std::vector<analysis::Links> links(pairs.size());
+  see(pairs, [&](size_t index, const WordPair& pair, const at::Tensor& weights) {
+    analysis::Links& found = links[index];
+    found = word_links(weights, pair, options_.choice);
+    if (!options_.reversed) return;
+    for (analysis::Link& link : found) std::swap(link.source, link.target);
+    std::ranges::sort(found);
+  });
+  return links;
+}
 
 using analysis::Links;
 using analysis::Symmetrization;

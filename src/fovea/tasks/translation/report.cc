@@ -2,27 +2,95 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <optional>
 #include <span>
 #include <utility>
 
-#include "fovea/analysis/report.h"
 #include "fovea/base/empty_line.h"
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/inspect/analyze_report.h"
-#include "fovea/inspect/report_pass.h"
-#include "fovea/inspect/report_sweep.h"
+#include "fovea/inspect/report.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/score_config.h"
-#include "fovea/tasks/translation/report_text.h"
+#include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
 namespace {
+
+// A pair whose target may still be to come from the model.
+struct ShownLine {
+  TextPair text;
+  bool has_target = false;
+};
+
+// Keeps the first lines with a source text.
+class LineChoice {
+ public:
+  explicit LineChoice(const ReportOptions& options) : options_(options) {}
+  bool is_full() const { return std::ssize(lines_) == options_.sentences; }
+  void add(TextPair pair, bool has_target) {
+    if (is_empty_line(pair.source) || (has_target && is_empty_line(pair.target))) {
+      ++blank_;
+    } else {
+      lines_.push_back({std::move(pair), has_target});
+    }
+  }
+  std::vector<ShownLine> take(bool has_more) {
+    if (blank_ > 0) log::warn(cat(count_lines(blank_), " without words ", blank_ == 1 ? "was" : "were", " left out"));
+    if (has_more) log::info(cat("the text has more lines; --sentences N shows more than ", options_.sentences));
+    return std::move(lines_);
+  }
+
+ private:
+  const ReportOptions& options_;
+  std::vector<ShownLine> lines_;
+  int64_t blank_ = 0;
+};
+
+std::vector<ShownLine> lines_of_pairs(const ReportOptions& options, const std::vector<std::string>& files) {
+  LineChoice lines(options);
+  PairReader reader(files);
+  std::vector<TextPair> next = reader.next(1);
+  for (; !next.empty() && !lines.is_full(); next = reader.next(1)) lines.add(std::move(next.front()), true);
+  const bool has_more = !next.empty();
+  // To the end, because files with different numbers of lines are not translations of each other.
+  constexpr size_t kRest = 10'000;
+  while (!next.empty()) {
+    throw_if_interrupted("the report");
+    next = reader.next(kRest);
+  }
+  return lines.take(has_more);
+}
+
+std::vector<ShownLine> lines_of_input(const ReportOptions& options) {
+  LineChoice lines(options);
+  LineReader reader(options.input);
+  std::string line;
+  bool has_more = reader.next_text(line);
+  for (; has_more && !lines.is_full(); has_more = reader.next_text(line))
+    lines.add({line, "", reader.line_number()}, false);
+  return lines.take(has_more);
+}
+
+// The first lines with words of what the options name. Throws an Error if there are none, and for source and target
+// text with different numbers of lines.
+std::vector<ShownLine> read_shown_lines(const ReportOptions& options) {
+  if (!options.source.empty()) return {{{options.source, options.target, 1}, !options.target.empty()}};
+  std::vector<ShownLine> lines;
+  if (!options.train_sets.empty()) {
+    lines = lines_of_pairs(options, options.train_sets);
+  } else if (!options.reference.empty()) {
+    lines = lines_of_pairs(options, {options.input, options.reference});
+  } else {
+    lines = lines_of_input(options);
+  }
+  if (lines.empty()) inspect::refuse_empty_text(options);
+  return lines;
+}
 
 // The tokens of a text, </s> included.
 Sentence shown_tokens(const text::Vocab& vocab, const std::string& text, const std::string& place,
@@ -58,77 +126,6 @@ std::vector<std::string> piece_labels(const text::Vocab& vocab, const Sentence& 
   return out;
 }
 
-std::vector<analysis::ReportText> details_of(const ModelConfig& config) {
-  std::vector<analysis::ReportText> details = {
-      {"Model", cat(config.enc_depth, " + ", config.dec_depth, " layers of ", config.transformer_heads,
-                    " heads, width ", config.dim_emb)}};
-  const std::string encoder = inspect::mechanisms_text(config, Sublayer::kEncoder, config.enc_depth),
-                    decoder = has_recurrent_decoder(config)
-                                  ? "recurrent (ssru), no self-attention"
-                                  : inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
-                    cross = inspect::mechanisms_text(config, Sublayer::kCross, config.dec_depth);
-  if (encoder == decoder && encoder == cross) {
-    details.push_back({"Mechanism", encoder});
-  } else {
-    details.push_back({"Encoder", encoder});
-    details.push_back({"Decoder", decoder});
-    details.push_back({"Cross", cross});
-  }
-  return details;
-}
-
-// Passes over the pairs with the target given, one by one, so that nothing is padded.
-void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines,
-                analysis::Report& report) {
-  const c10::InferenceMode guard;
-  const inspect::ReportLimit limit = limit_of(loaded, options);
-  const at::Device device = loaded.model->output_weight().device();
-  log::Progress progress("reading attention, sentences", static_cast<double>(lines.size()));
-  for (size_t i = 0; i < lines.size(); ++i) {
-    throw_if_interrupted("the report");
-    const TextPair& text = lines[i].text;
-    const std::string place = inspect::report_place(options, text.line);
-    const std::string target_place =
-        options.source.empty() || !lines[i].has_target ? cat(place, ", its translation") : "--target";
-    SentencePair pair = {shown_tokens(loaded.source, text.source, place, limit),
-                         shown_tokens(loaded.target, text.target, target_place, limit)};
-    analysis::ReportTokens tokens = {
-        piece_labels(loaded.source, pair.source), {}, piece_labels(loaded.target, pair.target)};
-    tokens.inputs = {loaded.target.piece(loaded.target.eos())};
-    tokens.inputs.insert(tokens.inputs.end(), tokens.outputs.begin(), tokens.outputs.end() - 1);
-    report.begin_pass(i, tokens);
-    constexpr int64_t kOnly = 0;
-    const ForcedBatch batch(std::span(&pair, 1), std::span(&kOnly, 1), device);
-    const inspect::ReportObserver observer(report);
-    const at::Tensor memory = loaded.model->encode({batch.source.tokens, batch.source.offsets}, {});
-    loaded.model->decode({batch.input.tokens, batch.input.offsets, memory, batch.source.offsets}, {});
-    progress.at(static_cast<double>(i + 1));
-  }
-  progress.finish();
-}
-
-ReportOptions swept(const ReportOptions& options, const std::string& entry) {
-  ReportOptions own = options;
-  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
-  return own;
-}
-
-models::GivenScore loss_of(const ReportOptions& options, const std::vector<ShownLine>& lines) {
-  LoadedModel loaded = load_model(options);
-  const inspect::ReportLimit limit = limit_of(loaded, options);
-  std::vector<SentencePair> pairs;
-  models::GivenScore loss;
-  for (const ShownLine& line : lines) {
-    const std::string place = inspect::report_place(options, line.text.line);
-    pairs.push_back({shown_tokens(loaded.source, line.text.source, place, limit),
-                     shown_tokens(loaded.target, line.text.target, place, limit)});
-    loss.tokens += std::ssize(pairs.back().target);
-  }
-  constexpr BatchLimits kLimits = {4096, 256};
-  for (const double log_probability : score_pairs(loaded.model, pairs, kLimits)) loss.nll -= log_probability;
-  return loss;
-}
-
 // Checks before a search that may take long that the model can read all sources.
 void check_sources(const LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines) {
   for (const ShownLine& line : lines)
@@ -145,6 +142,80 @@ std::vector<analysis::ReportSentence> sentences_of(const std::vector<ShownLine>&
   }
   return out;
 }
+
+class PairReport {
+ public:
+  static constexpr std::string_view kUnit = "target token";
+  explicit PairReport(const std::vector<ShownLine>& lines) : lines_(lines) {}
+
+  // A second model has vocabularies of its own.
+  static LoadedModel load(ReportOptions options, std::string_view option) {
+    if (!options.compare.empty()) options.vocabs.clear();
+    return load_model(options, option);
+  }
+
+  static std::vector<analysis::ReportText> details(const LoadedModel& loaded) {
+    const ModelConfig& config = loaded.model->config();
+    std::vector<analysis::ReportText> details = {
+        {"Model", cat(config.enc_depth, " + ", config.dec_depth, " layers of ", config.transformer_heads,
+                      " heads, width ", config.dim_emb)}};
+    const std::string encoder = inspect::mechanisms_text(config, Sublayer::kEncoder, config.enc_depth),
+                      decoder = has_recurrent_decoder(config)
+                                    ? "recurrent (ssru), no self-attention"
+                                    : inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
+                      cross = inspect::mechanisms_text(config, Sublayer::kCross, config.dec_depth);
+    if (encoder == decoder && encoder == cross) {
+      details.push_back({"Mechanism", encoder});
+    } else {
+      details.push_back({"Encoder", encoder});
+      details.push_back({"Decoder", decoder});
+      details.push_back({"Cross", cross});
+    }
+    return details;
+  }
+
+  // A pass with the target given, over one pair, so that nothing is padded.
+  void add_pass(const ReportOptions& options, LoadedModel& loaded, size_t i, analysis::Report& report) const {
+    const c10::InferenceMode guard;
+    const inspect::ReportLimit limit = limit_of(loaded, options);
+    const ShownLine& line = lines_[i];
+    const TextPair& text = line.text;
+    const std::string place = inspect::report_place(options, text.line);
+    const std::string target_place =
+        options.source.empty() || !line.has_target ? cat(place, ", its translation") : "--target";
+    SentencePair pair = {shown_tokens(loaded.source, text.source, place, limit),
+                         shown_tokens(loaded.target, text.target, target_place, limit)};
+    analysis::ReportTokens tokens = {
+        piece_labels(loaded.source, pair.source), {}, piece_labels(loaded.target, pair.target)};
+    tokens.inputs = {loaded.target.piece(loaded.target.eos())};
+    tokens.inputs.insert(tokens.inputs.end(), tokens.outputs.begin(), tokens.outputs.end() - 1);
+    report.begin_pass(i, tokens);
+    constexpr int64_t kOnly = 0;
+    const ForcedBatch batch(std::span(&pair, 1), std::span(&kOnly, 1), loaded.model->output_weight().device());
+    const inspect::ReportObserver observer(report);
+    const at::Tensor memory = loaded.model->encode({batch.source.tokens, batch.source.offsets}, {});
+    loaded.model->decode({batch.input.tokens, batch.input.offsets, memory, batch.source.offsets}, {});
+  }
+
+  models::GivenScore loss(const ReportOptions& options) const {
+    LoadedModel loaded = load_model(options);
+    const inspect::ReportLimit limit = limit_of(loaded, options);
+    std::vector<SentencePair> pairs;
+    models::GivenScore loss;
+    for (const ShownLine& line : lines_) {
+      const std::string place = inspect::report_place(options, line.text.line);
+      pairs.push_back({shown_tokens(loaded.source, line.text.source, place, limit),
+                       shown_tokens(loaded.target, line.text.target, place, limit)});
+      loss.tokens += std::ssize(pairs.back().target);
+    }
+    constexpr BatchLimits kLimits = {4096, 256};
+    for (const double log_probability : score_pairs(loaded.model, pairs, kLimits)) loss.nll -= log_probability;
+    return loss;
+  }
+
+ private:
+  const std::vector<ShownLine>& lines_;
+};
 
 }  // namespace
 
@@ -174,28 +245,11 @@ int64_t run_report(const ReportOptions& options) {
   }
   require_writable("--output", options.output);
   std::vector<ShownLine> lines = read_shown_lines(options);
-  std::optional<LoadedModel> loaded(load_model(options));
-  check_sources(*loaded, options, lines);
-  for (const std::string& entry : options.sweep) load_model(swept(options, entry));
-  add_own_translations(*loaded, options, lines);
-  analysis::Report report(cat("Attention of ", options.model), sentences_of(lines));
-  report.begin_model(options.model, details_of(loaded->model->config()));
-  add_passes(*loaded, options, lines, report);
-  loaded.reset();  // before others take memory
-  inspect::add_report_sweep(
-      options.sweep, "target token", [&](const std::string& entry) { return loss_of(swept(options, entry), lines); },
-      report);
-  if (inspect::compares(options)) {
-    ReportOptions other = inspect::compared(options);
-    if (!options.compare.empty()) other.vocabs.clear();
-    loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
-    report.begin_model(inspect::compared_name(options, options.model), details_of(loaded->model->config()));
-    add_passes(*loaded, other, lines, report);
-  }
-  write_file(options.output, report.html());
-  log::info(cat("wrote ", options.output, ": ", thousands(std::ssize(lines)),
-                lines.size() == 1 ? " sentence" : " sentences"));
-  return std::ssize(lines);
+  LoadedModel loaded = load_model(options);
+  check_sources(loaded, options, lines);
+  for (const std::string& entry : options.sweep) load_model(inspect::with_mechanism(options, entry));
+  add_own_translations(loaded, options, lines);
+  return inspect::write_report(PairReport(lines), options, std::move(loaded), sentences_of(lines));
 }
 
 }  // namespace fovea::translation

@@ -11,7 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/team_threads.h"
 #include "fovea/models/translation/loaded_model.h"
-#include "fovea/tasks/run_signature.h"
+#include "fovea/tasks/score_signature.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -27,7 +27,7 @@ struct Totals {
 // One line that says how the numbers were made, so that others can be compared with them.
 std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loaded, const Totals& totals) {
   return cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length,
-             tasks::run_signature(config, loaded.model->config()));
+             tasks::signature_end(config, loaded.model->config()));
 }
 
 std::string summary(const Totals& totals) {

@@ -7,44 +7,27 @@
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/base/test_folder.h"
 #include "fovea/nn/checkpoint.h"
-#include "fovea/spec/testing/classic_layers.h"
+#include "fovea/tasks/test_run.h"
 #include "fovea/tasks/translation/task.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/test_training.h"
 
 namespace fovea::translation {
 
 // A task that a tiny model learns in seconds: the target repeats the source's words in other letters.
-struct TestTask {
-  TestFolder folder;
-  TrainConfig train;
-  Options data;
-  EncoderDecoderConfig model;
-
+struct TestTask : tasks::TestRunOf<TranslationTask, Options, EncoderDecoderConfig> {
   TestTask() {
     write("train", 120, 1);
     write("valid", 20, 2);
     write_file(folder / "both", read_file(folder / "train.s") + read_file(folder / "train.t"));
     text::train_vocab({.inputs = {folder / "both"}, .output = folder / "v.spm", .size = 30});
-    train.model = folder / "run";
     data.train_sets = {folder / "train.s", folder / "train.t"};
     data.vocabs = {folder / "v.spm", folder / "v.spm"};
     train.valid_metrics = {"ce-mean-words"};
     data.mini_batch_words = 90;
-    train.learn_rate = 0.01;
     train.lr_warmup = 10;
-    train.cpu_threads = 1;
     train.keep_last = 3;
-    train.save_freq = 1000;
-    train.disp_freq = 1000;
-    train.max_rollbacks = 0;
-    set_classic_layers(model);
-    model.dim_emb = 16;
     model.enc_depth = model.dec_depth = 1;
-    model.transformer_heads = 2;
-    model.transformer_dim_ffn = 24;
     model.tied_embeddings_all = true;
   }
   void with_validation() {

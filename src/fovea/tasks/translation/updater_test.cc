@@ -13,7 +13,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
-#include "fovea/tasks/translation/vocabularies.h"
+#include "fovea/tasks/translation/training_data.h"
 #include "fovea/train/updater.h"
 
 namespace fovea::translation::updater_test {

@@ -16,7 +16,7 @@
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
 #include "fovea/inspect/analyze_report.h"
-#include "fovea/inspect/one_shape.h"
+#include "fovea/inspect/sweep.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/encoding_threads.h"
@@ -171,10 +171,11 @@ int64_t analyze_text(const AnalyzeOptions& options) {
 }
 
 int64_t sweep_mechanisms(const AnalyzeOptions& options) {
-  for (const std::string& entry : options.sweep) load_model(with_mechanism(options, entry));
+  const AnalyzeOptions own = with_first_model(options);
+  for (const std::string& entry : options.sweep) load_model(inspect::with_mechanism(own, entry));
   inspect::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
   for (const std::string& entry : options.sweep) {
-    const LoadedModel loaded = load_model(with_mechanism(options, entry));
+    const LoadedModel loaded = load_model(inspect::with_mechanism(own, entry));
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // The text is cut as `score` cuts it without options.
@@ -191,10 +192,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     sweep.units = score.tokens;
     sweep.points.push_back({entry, score.mean_nll()});
   }
-  LineWriter output("-");
-  output.write(options.json ? inspect::sweep_json(sweep) : inspect::sweep_table(sweep));
-  output.close();
-  if (options.output != "-") write_file(options.output, inspect::sweep_svg(sweep));
+  inspect::write_sweep(options, sweep);
   return sweep.units;
 }
 
@@ -207,19 +205,11 @@ constexpr std::array kUses = {
     AnalysisUse{"cost-units", static_cast<uint8_t>(Mode::kSpeeds)},
 };
 
-Mode mode_of(const AnalyzeOptions& options) {
-  if (options.cost) return options.train_sets.empty() ? Mode::kCost : Mode::kSpeeds;
-  return options.sweep.empty() ? Mode::kFigures : Mode::kSweep;
-}
-
 }  // namespace
 
-AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
+AnalyzeOptions with_first_model(const AnalyzeOptions& options) {
   AnalyzeOptions own = options;
   own.model = options.models.front();
-  if (entry.empty()) return own;
-  inspect::require_decoder_entry(entry);
-  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
 }
 
@@ -247,11 +237,8 @@ void validate(const AnalyzeOptions& options) {
   inspect::add_analysis_problems(options, problems);
   problems.add_if(options.train_sets.empty() && options.source.empty() && !options.sweep.empty() && !options.cost,
                   "--sweep needs --train-sets, the text to measure");
-  inspect::add_unread_problems(options, mode_of(options), inspect::kCommonAnalysisUses, problems);
   inspect::add_unread_problems(options, mode_of(options), kUses, problems);
-  const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
-  problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
-                  "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
+  inspect::add_rereading_problem(options, problems);
   problems.throw_if_any();
 }
 
@@ -261,6 +248,7 @@ int64_t run_analyze(const AnalyzeOptions& options) {
     if (path != "-") require_file(path, "--train-sets");
   }
   if (options.output != "-") require_writable("--output", options.output);
+  inspect::require_decoder_entries(options.sweep);
   switch (mode_of(options)) {
     case Mode::kCost:
     case Mode::kSpeeds:

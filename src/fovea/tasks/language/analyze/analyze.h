@@ -49,8 +49,8 @@ void validate(const AnalyzeOptions& options);
 // Returns the number of units read.
 int64_t run_analyze(const AnalyzeOptions& options);
 
-// Parts of run_analyze(): the options for one entry of --sweep; the text, or --source, in the model's units.
-AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
+// Parts of run_analyze(): the options with the first --model; the text, or --source, in the model's units.
+AnalyzeOptions with_first_model(const AnalyzeOptions& options);
 data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded);
 int64_t analyze_cost(const AnalyzeOptions& options);
 

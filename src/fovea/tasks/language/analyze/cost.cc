@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "fovea/base/error.h"
-#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
-#include "fovea/inspect/cost_report.h"
+#include "fovea/inspect/cost.h"
 #include "fovea/models/sampler.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/memory.h"
@@ -94,15 +93,8 @@ void require_length(const LoadedModel& loaded, const data::TokenText& text, int6
   require_positions(loaded.config, length, "--lengths");
 }
 
-// The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the
-// parameters of a mechanism such as rela-g.
-ModelConfig config_under(const ModelConfig& trained, const AnalyzeOptions& options) {
-  const AttentionOverride& mechanisms = options;
-  return mechanisms == AttentionOverride{} ? trained : with_attention(trained, mechanisms);
-}
-
 ModelConfig trained_config(const AnalyzeOptions& options) {
-  AnalyzeOptions own = with_mechanism(options, "");
+  AnalyzeOptions own = with_first_model(options);
   static_cast<AttentionOverride&>(own) = {};
   return load_model(own).model->config();
 }
@@ -110,24 +102,11 @@ ModelConfig trained_config(const AnalyzeOptions& options) {
 }  // namespace
 
 int64_t analyze_cost(const AnalyzeOptions& options) {
-  std::vector<std::string> entries = options.sweep;
-  if (entries.empty()) entries.emplace_back();
-  LineWriter output(options.output);
-  std::vector<inspect::CostRecord> costs;
-  inspect::CostSpeeds speeds;
   int64_t units = 0;
-  const ModelConfig trained = trained_config(options);
-  for (const std::string& entry : entries) {
-    const AnalyzeOptions under = with_mechanism(options, entry);
-    const ModelConfig model = config_under(trained, under);
-    const std::string spec = entry.empty() ? "trained" : entry;
-    const inspect::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
-    const auto own = inspect::cost_records(
-        spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
-        options.lengths);
-    costs.insert(costs.end(), own.begin(), own.end());
-    if (options.train_sets.empty()) continue;
-    LoadedModel loaded = load_model(under);
+  const auto measure = [&](const AttentionOverride& mechanisms, const std::string& spec, inspect::CostSpeeds& speeds) {
+    AnalyzeOptions own = with_first_model(options);
+    static_cast<AttentionOverride&>(own) = mechanisms;
+    LoadedModel loaded = load_model(own);
     data::TokenText text = read_text(options, loaded);
     text.documents = {0};  // segments of one length
     units = text.size();
@@ -139,9 +118,8 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
       progress.at(static_cast<double>(++done));
     }
     progress.finish();
-  }
-  output.write(options.json ? inspect::cost_json(costs, speeds) : inspect::cost_table(costs, speeds));
-  output.close();
+  };
+  inspect::write_costs(options, options, trained_config(options), measure);
   return units;
 }
 

@@ -61,14 +61,11 @@ void validate(const AnalyzeOptions& options);
 // Draws or measures the attention of a model, by the options. Returns the number of pairs read.
 int64_t run_analyze(const AnalyzeOptions& options);
 
-// The parts of run_analyze(): the options for a model of --model, and for one entry of --sweep.
+// The parts of run_analyze(): the options for a model of --model; the translation of --source by the first model.
 AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& model);
-AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
-// The pairs of the text, or the sentence of --source with its translation by the first model.
 std::string translation_of_source(const AnalyzeOptions& options);
-void draw_sentence(const AnalyzeOptions& options);
+// The figures of the text, and the costs.
 int64_t analyze_text(const AnalyzeOptions& options);
-int64_t sweep_mechanisms(const AnalyzeOptions& options);
 int64_t analyze_cost(const AnalyzeOptions& options);
 
 // Says in the log if the decoder has no self-attention to show.

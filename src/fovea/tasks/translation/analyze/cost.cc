@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
-#include "fovea/inspect/cost_report.h"
+#include "fovea/inspect/cost.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/pair_reader.h"
@@ -99,13 +98,6 @@ std::vector<inspect::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOp
   return records;
 }
 
-// The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the
-// parameters of a mechanism such as rela-g.
-ModelConfig config_under(const ModelConfig& trained, const AnalyzeOptions& options) {
-  const AttentionOverride& mechanisms = options;
-  return mechanisms == AttentionOverride{} ? trained : with_attention(trained, mechanisms);
-}
-
 ModelConfig trained_config(const AnalyzeOptions& options) {
   AnalyzeOptions own = with_model(options, options.models.front());
   static_cast<AttentionOverride&>(own) = {};
@@ -115,36 +107,18 @@ ModelConfig trained_config(const AnalyzeOptions& options) {
 }  // namespace
 
 int64_t analyze_cost(const AnalyzeOptions& options) {
-  std::vector<std::string> entries = options.sweep;
-  if (entries.empty()) entries.emplace_back();  // the model's own
   std::vector<TextPair> texts;
   if (!options.train_sets.empty()) texts = first_pairs(options);
-  LineWriter output(options.output);
-  std::vector<inspect::CostRecord> costs;
-  inspect::CostSpeeds speeds;
   const ModelConfig trained = trained_config(options);
   note_recurrent_decoder(trained);
-  for (const std::string& entry : entries) {
-    const AnalyzeOptions under =
-        entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry);
-    const ModelConfig model = config_under(trained, under);
-    const std::string spec = entry.empty() ? "trained" : entry;
-    const inspect::CostShape shape{model.transformer_heads,
-                                   model.dim_emb,
-                                   {{Sublayer::kEncoder, model.enc_depth},
-                                    {Sublayer::kDecoder, depth_of(model, Sublayer::kDecoder)},
-                                    {Sublayer::kCross, model.dec_depth}}};
-    const auto own = inspect::cost_records(
-        spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
-        options.lengths);
-    costs.insert(costs.end(), own.begin(), own.end());
-    if (texts.empty()) continue;
-    LoadedModel loaded = load_model(under);
+  const auto measure = [&](const AttentionOverride& mechanisms, const std::string& spec, inspect::CostSpeeds& speeds) {
+    AnalyzeOptions own = with_model(options, options.models.front());
+    static_cast<AttentionOverride&>(own) = mechanisms;
+    LoadedModel loaded = load_model(own);
     const auto measured = speeds_of(loaded, options, spec, texts);
     speeds.by_source.insert(speeds.by_source.end(), measured.begin(), measured.end());
-  }
-  output.write(options.json ? inspect::cost_json(costs, speeds) : inspect::cost_table(costs, speeds));
-  output.close();
+  };
+  inspect::write_costs(options, options, trained, measure);
   return std::ssize(texts);
 }
 

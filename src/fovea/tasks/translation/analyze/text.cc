@@ -11,7 +11,6 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/inspect/analyze_report.h"
-#include "fovea/inspect/one_shape.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/cross_attention.h"

@@ -1,17 +1,18 @@
+#include "fovea/inspect/sweep.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
-#include "fovea/analysis/plot.h"
+#include "fovea/base/aligned_table.h"
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
-#include "fovea/inspect/analyze_report.h"
-#include "fovea/spec/run_options.h"
 
-// The sweep of analyze_report.h.
 namespace fovea::inspect {
 namespace {
 
@@ -33,8 +34,6 @@ NumberedSpec numbered(const std::string& spec) {
           number_in<double>(spec.substr(begin, end - begin)).value_or(0)};
 }
 
-}  // namespace
-
 AttentionOverride override_of(const std::string& entry) {
   AttentionOverride mechanisms;
   struct Sort {
@@ -55,36 +54,17 @@ AttentionOverride override_of(const std::string& entry) {
   return mechanisms;
 }
 
-AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry) {
-  const AttentionOverride given = override_of(entry);
-  if (!given.attention.empty()) return given;
-  AttentionOverride out = mechanisms;
-  for (const auto member : {&AttentionOverride::attention_encoder, &AttentionOverride::attention_decoder,
-                            &AttentionOverride::attention_cross}) {
-    if (!(given.*member).empty()) out.*member = given.*member;
-  }
-  return out;
-}
-
-void require_decoder_entry(const std::string& entry) {
-  const AttentionOverride given = override_of(entry);
-  const bool is_encoder = !given.attention_encoder.empty();
-  if (is_encoder || !given.attention_cross.empty())
-    throw UsageError(cat("--sweep: got '", entry, "'; a language model has no ",
-                         is_encoder ? "encoder" : "cross-attention", ", only decoder=SPEC or SPEC"));
-}
-
 std::string sweep_table(const Sweep& sweep) {
   const bool has_bleu = sweep.beam_size > 0;
   std::vector<std::string> header = {"spec", "loss", "perplexity"};
   if (has_bleu) header.emplace_back("BLEU");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {std::move(header)};
   for (const SweepPoint& point : sweep.points) {
     rows.push_back({point.spec, fixed(point.loss, 6), fixed(std::exp(point.loss), 4)});
     if (has_bleu) rows.back().push_back(fixed(point.bleu, 2));
   }
-  std::string text =
-      aligned_table(header, rows) + cat("\nloss: nats per ", sweep.unit, ", mean over ", thousands(sweep.units), "\n");
+  std::string text = aligned_table(std::move(rows)) +
+                     cat("\nloss: nats per ", sweep.unit, ", mean over ", thousands(sweep.units), "\n");
   if (has_bleu) text += cat("BLEU: of the whole text, tokens of ", sweep.tokenize, ", beam ", sweep.beam_size, "\n");
   return text;
 }
@@ -99,6 +79,30 @@ std::string sweep_json(const Sweep& sweep) {
     object["records"].push_back(std::move(record));
   }
   return object.dump(-1, ' ', false, SweepJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry) {
+  const AttentionOverride given = override_of(entry);
+  if (!given.attention.empty()) return given;
+  AttentionOverride out = mechanisms;
+  for (const auto member : {&AttentionOverride::attention_encoder, &AttentionOverride::attention_decoder,
+                            &AttentionOverride::attention_cross}) {
+    if (!(given.*member).empty()) out.*member = given.*member;
+  }
+  return out;
+}
+
+void require_decoder_entries(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    if (entry.empty()) continue;
+    const AttentionOverride given = override_of(entry);
+    const bool is_encoder = !given.attention_encoder.empty();
+    if (is_encoder || !given.attention_cross.empty())
+      throw UsageError(cat("--sweep: got '", entry, "'; a language model has no ",
+                           is_encoder ? "encoder" : "cross-attention", ", only decoder=SPEC or SPEC"));
+  }
 }
 
 analysis::Plot sweep_plot(const Sweep& sweep) {
@@ -139,6 +143,11 @@ analysis::Plot sweep_plot(const Sweep& sweep) {
   return plot;
 }
 
-std::string sweep_svg(const Sweep& sweep) { return analysis::svg(sweep_plot(sweep)); }
+void write_sweep(const AnalysisOptions& options, const Sweep& sweep) {
+  LineWriter output("-");
+  output.write(options.json ? sweep_json(sweep) : sweep_table(sweep));
+  output.close();
+  if (options.output != "-") write_file(options.output, analysis::svg(sweep_plot(sweep)));
+}
 
 }  // namespace fovea::inspect

@@ -1,4 +1,4 @@
-#include "fovea/tasks/translation/vocabularies.h"
+#include "fovea/tasks/translation/training_data.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,7 +9,7 @@ namespace fovea::tasks {
 
 // The end of a signature of scores, which says how they were made so that others can be compared with them: "|" and
 // what differs from the usual way to run the model, then the program's version.
-inline std::string run_signature(const TrainedModelOptions& options, const ModelConfig& model) {
+inline std::string signature_end(const TrainedModelOptions& options, const ModelConfig& model) {
   std::string text;
   const auto add = [&](std::string_view name, const std::string& value, std::string_view usual) {
     if (value != usual) text += cat("|", name, ":", value);

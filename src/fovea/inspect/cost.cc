@@ -1,14 +1,31 @@
-#include "fovea/inspect/cost_report.h"
+#include "fovea/inspect/cost.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "fovea/analysis/cost.h"
+#include "fovea/base/aligned_table.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
-#include "fovea/inspect/analyze_report.h"
+#include "fovea/inspect/sweep.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::inspect {
 namespace {
 
 using CostJson = nlohmann::ordered_json;
+
+// The cost of one layer's attention under one mechanism, at one length.
+struct CostRecord {
+  std::string spec;  // as given; "trained" for the model's own
+  Sublayer sublayer = Sublayer::kDecoder;
+  int64_t layer = 0;  // from 1
+  std::string mechanism;
+  int64_t length = 0;
+  analysis::AttentionCost cost;
+  double projection_flops = 0;
+};
 
 // 1234567 -> "1.235 M".
 std::string scaled(double value) {
@@ -24,59 +41,56 @@ bool is_same_row(const CostRecord& a, const CostRecord& b) {
 }
 
 std::string speed_table(const std::vector<SpeedRecord>& speeds) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {{"spec", "tenth", "source tokens", "pairs", "training", "decoding"}};
   for (const SpeedRecord& s : speeds) {
     rows.push_back({s.spec, std::to_string(s.group), cat(s.shortest, "-", s.longest), std::to_string(s.pairs),
                     fixed(s.training, 0), fixed(s.decoding, 0)});
   }
-  return aligned_table({"spec", "tenth", "source tokens", "pairs", "training", "decoding"}, rows) +
+  return aligned_table(std::move(rows)) +
          "\ntraining, decoding: target tokens a second, of a forward and backward pass in batches, and of a "
          "translation "
          "of one sentence at a time; pairs in ten equal groups by source length\n";
 }
 
 std::string speed_table(const std::vector<LengthSpeedRecord>& speeds) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {{"spec", "length", "segments", "training", "decoding"}};
   for (const LengthSpeedRecord& s : speeds) {
     rows.push_back(
         {s.spec, std::to_string(s.length), std::to_string(s.segments), fixed(s.training, 0), fixed(s.decoding, 0)});
   }
-  return aligned_table({"spec", "length", "segments", "training", "decoding"}, rows) +
+  return aligned_table(std::move(rows)) +
          "\ntraining, decoding: units a second, of a forward and backward pass over segments of that length, and of "
          "one text of that length made unit by unit\n";
 }
 
-}  // namespace
-
-std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& shape,
-                                     const std::function<LayerSpec(Sublayer sublayer, int64_t layer)>& mechanism,
-                                     const std::vector<int64_t>& lengths) {
-  std::vector<CostRecord> records;
+// Adds the records of a model's attentions, with as many keys as queries.
+void add_records(const std::string& spec, const ModelConfig& model, const std::vector<int64_t>& lengths,
+                 std::vector<CostRecord>& records) {
+  const int64_t heads = model.transformer_heads;
   for (const int64_t length : lengths) {
-    for (const auto& [sublayer, depth] : shape.depths) {
+    for (const Sublayer sublayer : sublayers_of(model)) {
       analysis::AttentionCost last;
       std::string last_mechanism;
-      for (int64_t layer = 0; layer < depth; ++layer) {
-        const LayerSpec own = resolve(mechanism(sublayer, layer), shape.heads);
+      for (int64_t layer = 0; layer < depth_of(model, sublayer); ++layer) {
+        const LayerSpec own = resolve(attention_of(model, sublayer, layer), heads);
         CostRecord record{spec, sublayer, layer + 1, print(own), length, {}, 0};
         if (record.mechanism != last_mechanism) {
           last = analysis::cost_of(
-              own,
-              {.kind = kind_of(sublayer), .queries = length, .keys = length, .head_dim = shape.width / shape.heads});
+              own, {.kind = kind_of(sublayer), .queries = length, .keys = length, .head_dim = model.dim_emb / heads});
           last_mechanism = record.mechanism;
         }
         record.cost = last;
-        const auto width = static_cast<double>(shape.width);
+        const auto width = static_cast<double>(model.dim_emb);
         record.projection_flops = 2 * 4 * static_cast<double>(length) * width * width;
         records.push_back(std::move(record));
       }
     }
   }
-  return records;
 }
 
 std::string cost_table(const std::vector<CostRecord>& costs, const CostSpeeds& speeds) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {{"spec", "length", "kind", "layers", "scored", "weighted", "scores",
+                                                 "transform", "values", "FLOPs", "bytes", "projections"}};
   for (size_t first = 0, last = 0; first < costs.size(); first = last) {
     while (last < costs.size() && is_same_row(costs[first], costs[last])) ++last;
     const CostRecord& r = costs[first];
@@ -86,9 +100,7 @@ std::string cost_table(const std::vector<CostRecord>& costs, const CostSpeeds& s
                     scaled(r.cost.value_flops), scaled(r.cost.flops()), scaled(r.cost.bytes),
                     scaled(r.projection_flops)});
   }
-  std::string text = aligned_table({"spec", "length", "kind", "layers", "scored", "weighted", "scores", "transform",
-                                    "values", "FLOPs", "bytes", "projections"},
-                                   rows) +
+  std::string text = aligned_table(std::move(rows)) +
                      "\nof each layer, all heads, one sequence of that many queries and keys, forward. scored, "
                      "weighted: pairs whose score is computed, and that are left after the selection; scores, "
                      "transform, values and projections: operations (FLOPs are the first three); bytes: q, k, v, "
@@ -133,6 +145,27 @@ std::string cost_json(const std::vector<CostRecord>& costs, const CostSpeeds& sp
                                 {"decoding", s.decoding}});
   }
   return object.dump(-1, ' ', false, CostJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void write_costs(const AnalysisOptions& options, const AttentionOverride& mechanisms, const ModelConfig& trained,
+                 const MeasureSpeeds& measure) {
+  std::vector<std::string> entries = options.sweep;
+  if (entries.empty()) entries.emplace_back();
+  LineWriter output(options.output);
+  std::vector<CostRecord> costs;
+  CostSpeeds speeds;
+  for (const std::string& entry : entries) {
+    const AttentionOverride own = entry.empty() ? mechanisms : override_by(mechanisms, entry);
+    const std::string spec = entry.empty() ? "trained" : entry;
+    // Costs follow from the configuration alone, so the model need not have the parameters of a mechanism such as
+    // rela-g.
+    add_records(spec, own == AttentionOverride{} ? trained : with_attention(trained, own), options.lengths, costs);
+    if (!options.train_sets.empty()) measure(own, spec, speeds);
+  }
+  output.write(options.json ? cost_json(costs, speeds) : cost_table(costs, speeds));
+  output.close();
 }
 
 }  // namespace fovea::inspect

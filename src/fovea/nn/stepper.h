@@ -8,7 +8,7 @@
 
 namespace fovea::nn {
 
-// Where the keys and values of a Stepper's rows lie.
+// How the keys and values of a Stepper lie for its rows.
 // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
 // (beams) share its tokens.
 // kApart: each row has its tokens side by side in a range of its own, which no list names. A second row that continues

@@ -10,9 +10,10 @@ CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")"
 readonly torch_version=2.13.0
 readonly build=build/release
 # libprotobuf-dev: Debian 13's sentencepiece.pc names it without depending on it.
+readonly library_packages=(
+  g++ cmake ninja-build ccache python3 python3-dev python3-venv ca-certificates libgmock-dev libgtest-dev)
 readonly packages=(
-  g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
-  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libicu-dev libprotobuf-dev
+  "${library_packages[@]}" pkg-config libboost-iostreams-dev libcli11-dev libfmt-dev libicu-dev libprotobuf-dev
   libminizip-dev libpng-dev libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
   nlohmann-json3-dev zlib1g-dev)
 
@@ -128,9 +129,22 @@ tell_skips() {
 # own. fovea sets this itself; the test programs and PyTorch need it from outside.
 shorten_spins() { [ -n "${GOMP_SPINCOUNT+set}${OMP_WAIT_POLICY+set}" ] || export GOMP_SPINCOUNT=5000; }
 
+# The library alone: attention, its kernels and operators, and the Python package.
+test_library() {
+  need_packages "${library_packages[@]}"
+  need_torch
+  need_test_packages
+  say "building into build/library"
+  configure library
+  cmake --build --preset library
+  shorten_spins
+  ctest --preset library --parallel "$(nproc)" "$@"
+}
+
 # Without options all tests but those of the label slow, which take minutes and serve developers and packagers; with
 # --all every test; with CTest's options the tests that they name.
 run_tests() {
+  if [ "${1:-}" = --library ]; then test_library "${@:2}"; return; fi
   local chosen=("$@")
   if [ $# -eq 0 ]; then chosen=(--label-exclude '^slow$'); fi
   if [ "${1:-}" = --all ]; then chosen=("${@:2}"); fi
@@ -267,8 +281,10 @@ Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
-  test [--all] [CTEST OPTIONS]     install what is missing, build, run the tests; without options, fuzz briefly too;
-                                   --all: also tests of headers and of packages in empty environments, as CI does
+  test [--all|--library] [CTEST OPTIONS]
+                                   install what is missing, build, run the tests; without options, fuzz briefly too;
+                                   --all: also tests of headers and of packages in empty environments, as CI does;
+                                   --library: the library alone, attention without tasks and program, in minutes
   build [--mpi] [--all] [BUILD OPTIONS]
                                    install what is missing, build the program ./fovea, with kernels for this machine
                                    (options of cmake --build); --mpi: training by several processes too; --all: also

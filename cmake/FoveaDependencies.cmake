@@ -1,7 +1,10 @@
 # Every library the project stands on, found once. Debian's packages but for libtorch.
 find_package(Threads REQUIRED)
-if(FOVEA_OPERATORS)
+if(FOVEA_LIBRARY_ONLY)
   include(FoveaTorch)
+  if(FOVEA_TESTS)
+    find_package(GTest REQUIRED)
+  endif()
   return()
 endif()
 if(FOVEA_PACKAGE)

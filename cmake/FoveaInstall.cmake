@@ -1,7 +1,7 @@
 # cmake --install: a relocatable tree with the program (bin/fovea and its library), the operator library and a CMake
 # package. The package's one target, fovea::fovea, is the shared library (operators, specs, kernels) with its headers;
 # the package finds libtorch again.
-if(NOT FOVEA_TORCH OR FOVEA_OPERATORS OR FOVEA_PACKAGE)
+if(NOT FOVEA_TORCH OR FOVEA_LIBRARY_ONLY OR FOVEA_PACKAGE)
   return()
 endif()
 include(CMakePackageConfigHelpers)

@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-from layers_test import levels
+from layers_test import levels, library
 
 WIDTH, ROW, BOX = 720, 64, (92, 30)  # of the picture, of a row of folders, of a folder: pixels
 
@@ -60,7 +60,7 @@ def places(paths, rank):
     return x, row_of
 
 
-def picture(source, level):
+def picture(source, level, own_half):
     rows = sorted(set(level.values()), reverse=True)
     rank = {folder: rows.index(level[folder]) for folder in level}
     paths = list(chains(without_shortcuts(includes(source, level)), rank))
@@ -75,7 +75,7 @@ def picture(source, level):
     for folder in sorted(level):
         left, middle = at[folder]
         lines.append(f'<rect x="{left - wide // 2}" y="{middle - high // 2}" width="{wide}" height="{high}" rx="5" '
-                     f'fill="#e8f0fa" stroke="#456"/><text x="{left}" y="{middle + 5}">{folder}</text>')
+                     f'fill="{"#dcefd8" if folder in own_half else "#e8f0fa"}" stroke="#456"/><text x="{left}" y="{middle + 5}">{folder}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -98,7 +98,8 @@ def main():
     if len(arguments) != 1 or not (root / "docs").is_dir():
         print("design_test.py: expected the root of the repository, as in: design_test.py .", file=sys.stderr)
         return 2
-    drawn, file = picture(root / "src/fovea", levels(root / "CONTRIBUTING.md")), root / "docs/layers.svg"
+    guide = root / "CONTRIBUTING.md"
+    drawn, file = picture(root / "src/fovea", levels(guide), library(guide)), root / "docs/layers.svg"
     if write:
         file.write_text(drawn)
     found = list(wrong_names(root, root / "docs/design.md"))

@@ -1,16 +1,27 @@
 #!/usr/bin/env python3
 """Reads every #include "fovea/..." against the table of layers: layers_test.py ROOT GUIDE, the folder of the layers and
-the text that holds the table (rows "| level | `folder` `folder` | ..."). Prints each offence."""
+the text that holds the table (rows "| level | `folder` `folder` | library or toolkit | ..."). Prints each offence."""
 import pathlib
 import re
 import sys
 
 TORCH_FREE_BELOW = 3  # level of the first folder that may include libtorch
+TORCH_FREE_TOO = {"search", "data", "analysis"}  # folders at that level or above it that may not
+
+
+def rows(guide):
+    """(level, folder, half) of each folder."""
+    found = re.findall(r"^\| (\d+) \| ((?:`\w+` ?)+)\| (library|toolkit) \|", guide.read_text(), re.MULTILINE)
+    return [(int(level), folder, half) for level, folders, half in found for folder in re.findall(r"\w+", folders)]
 
 
 def levels(guide):
-    rows = re.findall(r"^\| (\d+) \| ((?:`\w+` ?)+)\|", guide.read_text(), re.MULTILINE)
-    return {folder: int(level) for level, folders in rows for folder in re.findall(r"\w+", folders)}
+    return {folder: level for level, folder, _ in rows(guide)}
+
+
+def library(guide):
+    """The folders of the library, which stands without the toolkit."""
+    return {folder for _, folder, half in rows(guide) if half == "library"}
 
 
 def words_of_a_task(folder):
@@ -22,7 +33,7 @@ def words_of_a_task(folder):
                 yield f"{path}:{number}: '{found[0]}' is a word of one task"
 
 
-def offences(root, level):
+def offences(root, level, own_half):
     for folder in sorted(level):
         if not (root / folder).is_dir():
             yield f"{root}: the table names a layer '{folder}', which is not here"
@@ -40,7 +51,8 @@ def offences(root, level):
             if not include:
                 continue
             bracket, path_named = include.groups()
-            if re.match(r"(torch|ATen|c10|caffe2)/", path_named) and level[layer] < TORCH_FREE_BELOW:
+            if re.match(r"(torch|ATen|c10|caffe2)/", path_named) and (
+                    level[layer] < TORCH_FREE_BELOW or layer in TORCH_FREE_TOO):
                 yield f"{where}: layer '{layer}' is free of torch, but includes it"
             match = re.match(r"fovea/(\w+)/", path_named)
             task = re.match(r"fovea/tasks/(\w+)/", path_named)
@@ -55,6 +67,8 @@ def offences(root, level):
                 yield f"{where}: '{match[1]}' is not a layer"
             elif level[match[1]] >= level[layer]:  # folders of one level do not see each other
                 yield f"{where}: layer '{layer}' must not include '{match[1]}'"
+            elif layer in own_half and match[1] not in own_half:
+                yield f"{where}: '{layer}' is of the library, and '{match[1]}' of the toolkit"
 
 
 def main():
@@ -67,7 +81,7 @@ def main():
     if "base" not in level:
         print(f"layers_test.py: {sys.argv[2]} holds no table of layers", file=sys.stderr)
         return 2
-    found = list(offences(pathlib.Path(sys.argv[1]), level))
+    found = list(offences(pathlib.Path(sys.argv[1]), level, library(pathlib.Path(sys.argv[2]))))
     print("\n".join(found) or "every include follows the layers")
     return bool(found)
 

@@ -16,7 +16,7 @@ import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The option of CMake, the target and the file of each library.
-LIBRARIES = {"ops": ("FOVEA_OPERATORS", "fovea_ops", "libfovea_ops.so"),
+LIBRARIES = {"ops": ("FOVEA_LIBRARY_ONLY", "fovea_ops", "libfovea_ops.so"),
              "package": ("FOVEA_PACKAGE", "fovea_python", "libfovea_python.so")}
 PARTS = ("build", "kernels", "oracle", "times", "flex", "memory")
 

@@ -8,7 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/kernel_tensors.h"
-#include "fovea/search/top_n.h"
+#include "fovea/kernels/layer/top_n.h"
 
 namespace fovea::ops {
 namespace {
@@ -45,7 +45,7 @@ at::Tensor PrepackedLayer::operator()(const at::Tensor& x, Activation activation
   return relu ? out : activated(out, activation);
 }
 
-int64_t PrepackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const {
+int64_t PrepackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, kernels::Continuations& next) const {
   if (x.dim() != 2 || x.size(1) != weight_.size(1) || x.scalar_type() != at::kFloat ||
       weight_.scalar_type() != at::kFloat || wanted.n < 1 || wanted.n > weight_.size(0)) {
     throw Error(cat("next_words: got ", wanted.n, " words of a layer of ", weight_.size(0), " columns for rows of ",
@@ -59,7 +59,7 @@ int64_t PrepackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, se
   const int64_t* asked_offsets = wanted.asked_offsets.empty() ? nullptr : wanted.asked_offsets.data();
   if (!packed_ || !x.is_cpu()) {
     const at::Tensor logits = (*this)(x).cpu();
-    return search::top_n_log_softmax({logits.const_data_ptr<float>(), rows, logits.size(1)},
+    return kernels::top_n_log_softmax({logits.const_data_ptr<float>(), rows, logits.size(1)},
                                      {.n = n,
                                       .eos = wanted.eos,
                                       .best = next.best.data(),

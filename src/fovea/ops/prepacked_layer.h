@@ -8,8 +8,8 @@
 #include "fovea/kernels/layer/prepacked.h"
 #include "fovea/ops/step.h"
 
-namespace fovea::search {
-struct Continuations;
+namespace fovea::kernels {
+struct Continuations;  // layer/top_n.h
 }
 
 // A layer for many small inputs without gradients: its weight is laid out once for the machine's products. Changes of
@@ -30,14 +30,14 @@ class PrepackedLayer {
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
 
   // The n words of the greatest log-softmax of x weight^T + bias for each row of x [T, M], and that of word `eos`;
-  // the layer and x are float32. Also those of the asked words, if there are any (search::ScoredRows). Returns how many
+  // the layer and x are float32. Also those of the asked words, if there are any. Returns how many
   // rows have none, because logits are not finite numbers: their log-probabilities are -infinity.
   struct Wanted {
     int64_t n = 1, eos = 0;                       // n <= N
     std::span<const int64_t> asked_offsets = {};  // [T + 1]; none: no words
     std::span<const int32_t> asked = {};
   };
-  int64_t next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const;
+  int64_t next_words(const at::Tensor& x, const Wanted& wanted, kernels::Continuations& next) const;
 
  private:
   at::Tensor weight_, bias_;

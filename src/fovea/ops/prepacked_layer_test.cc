@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "fovea/base/error.h"
-#include "fovea/search/beam.h"
+#include "fovea/kernels/layer/top_n.h"
 
 namespace fovea::ops::prepacked_layer_test {
 namespace {
@@ -59,14 +59,14 @@ TEST(PrepackedLayer, In8BitsIsNearLinear) {
 TEST(PrepackedLayer, FindsTheNextWords) {
   const Problem p = problem(9, 20, 101);
   const PrepackedLayer layer(p.weight, p.bias);
-  search::Continuations next;
+  kernels::Continuations next;
   EXPECT_EQ(layer.next_words(p.x, {.n = 4, .eos = 100}, next), 0);
   const at::Tensor log_probs = at::log_softmax(at::linear(p.x, p.weight, p.bias).to(at::kDouble), 1);
   const auto [best, index] = log_probs.topk(4, 1);
   ASSERT_EQ(next.best.size(), 36U);
   for (int64_t r = 0; r < 9; ++r) {
     for (int64_t i = 0; i < 4; ++i) {
-      const search::Candidate& found = next.best[static_cast<size_t>(r * 4 + i)];
+      const kernels::Candidate& found = next.best[static_cast<size_t>(r * 4 + i)];
       EXPECT_EQ(found.token, index[r][i].item<int64_t>());
       EXPECT_NEAR(found.log_prob, best[r][i].item<double>(), 1e-5);
     }
@@ -80,7 +80,7 @@ TEST(PrepackedLayer, FindsTheNextWords) {
     for (int64_t i = 0; i < r % 3; ++i) asked.push_back(next.best[static_cast<size_t>(r * 4 + 3 - i)].token);
     offsets.push_back(std::ssize(asked));
   }
-  const std::vector<search::Candidate> found = next.best;
+  const std::vector<kernels::Candidate> found = next.best;
   EXPECT_EQ(layer.next_words(p.x, {.n = 1, .eos = 0, .asked_offsets = offsets, .asked = asked}, next), 0);
   for (int64_t r = 0; r < 9; ++r) {
     for (int64_t i = 0; i < r % 3; ++i)
@@ -93,7 +93,7 @@ TEST(PrepackedLayer, FindsTheNextWords) {
 
 TEST(PrepackedLayer, RefusesWhatHasNoSuchWords) {
   const Problem p = problem(2, 3, 5);
-  search::Continuations next;
+  kernels::Continuations next;
   try {
     PrepackedLayer(p.weight, p.bias).next_words(p.x, {.n = 6, .eos = 0}, next);
     FAIL();

@@ -4,16 +4,13 @@
 #include <span>
 #include <vector>
 
+#include "fovea/kernels/layer/top_n.h"
 #include "fovea/search/demands.h"
 
 // Beam search over an abstract scorer: no model, no tensors. Greedy search is a beam of 1.
 namespace fovea::search {
 
-struct Candidate {
-  int32_t token = 0;
-  float log_prob = 0;
-  bool operator==(const Candidate&) const = default;
-};
+using kernels::Candidate, kernels::Continuations;
 
 // The rows (hypotheses) whose continuations are to be scored, in the order of their sentences.
 struct ScoredRows {
@@ -25,13 +22,6 @@ struct ScoredRows {
   // asked_offsets[r + 1]. No offsets: no words.
   std::span<const int64_t> asked_offsets = {};  // [R + 1]
   std::span<const int32_t> asked = {};
-};
-
-// The possible continuations of each of R rows.
-struct Continuations {
-  std::vector<Candidate> best;         // [R, n], each row's by falling log-probability, equal ones by rising token
-  std::vector<float> eos_log_prob;     // [R], of the end of the sentence
-  std::vector<float> asked_log_probs;  // of ScoredRows::asked
 };
 
 // Scores continuations of rows.

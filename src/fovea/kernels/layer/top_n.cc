@@ -1,11 +1,11 @@
-#include "fovea/search/top_n.h"
+#include "fovea/kernels/layer/top_n.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 
-namespace fovea::search {
+namespace fovea::kernels {
 namespace {
 
 bool is_better(const Candidate& a, const Candidate& b) {
@@ -65,4 +65,4 @@ int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& execu
   return bad;
 }
 
-}  // namespace fovea::search
+}  // namespace fovea::kernels

@@ -1,10 +1,24 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "fovea/base/executor.h"
-#include "fovea/search/beam.h"
 
-namespace fovea::search {
+namespace fovea::kernels {
+
+// A word that may continue a row.
+struct Candidate {
+  int32_t token = 0;
+  float log_prob = 0;
+  bool operator==(const Candidate&) const = default;
+};
+
+// The possible continuations of each of R rows.
+struct Continuations {
+  std::vector<Candidate> best;         // [R, n], each row's by falling log-probability, equal ones by rising token
+  std::vector<float> eos_log_prob;     // [R], of the end of the sentence
+  std::vector<float> asked_log_probs;  // of words that the caller names
+};
 
 struct Logits {
   const float* data = nullptr;  // [rows, vocabulary], contiguous
@@ -27,4 +41,4 @@ struct TopN {
 // number or is infinite: theirs are -infinity.
 int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& executor);
 
-}  // namespace fovea::search
+}  // namespace fovea::kernels

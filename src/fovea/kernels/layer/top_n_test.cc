@@ -1,4 +1,4 @@
-#include "fovea/search/top_n.h"
+#include "fovea/kernels/layer/top_n.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "fovea/base/rng.h"
 
-namespace fovea::search::top_n_test {
+namespace fovea::kernels::top_n_test {
 namespace {
 
 struct TopNResult {
@@ -98,4 +98,4 @@ TEST(TopN, NoNaNIsOverlooked) {
 }
 
 }  // namespace
-}  // namespace fovea::search::top_n_test
+}  // namespace fovea::kernels::top_n_test

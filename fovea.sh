@@ -244,10 +244,11 @@ bench() {
 }
 
 demo() {
-  build --target fovea
   local recipe=demo
   if [ "${1:-}" = language ]; then recipe=demo-language; shift; fi
-  exec "./recipes/$recipe.sh" "$@"
+  say "first packages and a build, which take minutes once; then the text, a training of nine minutes at most, the results"
+  build --target fovea
+  FOVEA_DEMO_BUILD=$SECONDS exec "./recipes/$recipe.sh" "$@"
 }
 
 install_tree() {

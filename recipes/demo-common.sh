@@ -4,6 +4,13 @@
 readonly cap_minutes=9 # of training, for machines that are slow or busy
 cut_short=             # a sentence for the end of the output, if that cap ended training
 
+# took WHAT: the seconds since the step before belong to this one; steps are listed at the end.
+last=$SECONDS steps=${FOVEA_DEMO_BUILD:+build $FOVEA_DEMO_BUILD s}
+took() {
+  steps+=${steps:+, }"$1 $((SECONDS - last)) s"
+  last=$SECONDS
+}
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 
 # The folder of a training with these options: for "--attention full" model-attention-full-, and a number that tells it

@@ -51,13 +51,14 @@ xz_bits() {
   awk -v bytes=$((after - before)) -v of="$(stat -c %s "$corpus/test.txt")" 'BEGIN { printf "%.2f", 8 * bytes / of }'
 }
 
-started=$SECONDS
 prepare_corpus
+took text
 train "$@"
+took training
 
-printf '\nA language model of %s bytes of text (%s), attention %s; %d s after the build.\n' \
+printf '\nA language model of %s bytes of text (%s), attention %s.\n' \
   "$(stat -c %s "$corpus/train.txt")" "$(cat "$folder/origin")" \
-  "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+  "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")"
 for prompt in 'To insert a new row, ' 'The function returns ' 'You can change the '; do
   echo
   "$fovea" generate --model "$run/averaged" --prompt "$prompt" --max-length 300 --temperature 0.7 --seed 1 --quiet
@@ -66,6 +67,8 @@ printf '\nThe test text, %s bytes held out' "$(stat -c %s "$corpus/test.txt")"
 if command -v xz >/dev/null; then printf '; xz -9, which has seen the training text, takes %s bits per byte' "$(xz_bits)"; fi
 printf ':\n'
 "$fovea" score --model "$run/averaged" --train-sets "$corpus/test.txt" --quiet
+took 'samples and score'
+printf '\nTime: %s.\n' "$steps"
 [ -z "$cut_short" ] || printf '\n%s\n' "$cut_short"
 other=' --attention full' # another model, unless this was it
 [ $# -eq 0 ] || other=

@@ -62,17 +62,18 @@ show_examples() {
       printf "\n  source     %s\n  reference  %s\n  fovea      %s\n", $1, $2, $3 }'
 }
 
-started=$SECONDS
 prepare_corpus
+took text
 train "$@"
+took training
 if [ ! -f "$run/test.out" ]; then
   say "translating the test set"
   "$fovea" translate --model "$run/averaged" --input "$corpus/test.en" --output "$run/test.out"
 fi
 
 sentence='You can change the width of the columns in a table, or insert a new row.'
-printf '\nEnglish to %s, %s training pairs of sentences (%s), attention %s; %d s after the build.\n' "$language" \
-  "$(wc -l <"$corpus/train.en")" "$(cat "$corpus/done")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+printf '\nEnglish to %s, %s training pairs of sentences (%s), attention %s.\n' "$language" \
+  "$(wc -l <"$corpus/train.en")" "$(cat "$corpus/done")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")"
 show_examples
 printf '\nThe attention of one sentence, mean of heads and layers:\n\n'
 "$fovea" analyze --model "$run/averaged" --source "$sentence"
@@ -80,6 +81,8 @@ tokenize=13a # words of a language that puts no spaces between them are its char
 case $language in zh*) tokenize=zh ;; ja | km | my | th | lo | dz | bo) tokenize=char ;; esac
 printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
 "$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf --tokenize "$tokenize" <"$run/test.out"
+took 'translation and results'
+printf '\nTime: %s.\n' "$steps"
 [ -z "$cut_short" ] || printf '\n%s\n' "$cut_short"
 other=' --attention full' # another model, unless this was it
 [ $# -eq 0 ] || other=

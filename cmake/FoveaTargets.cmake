@@ -52,12 +52,24 @@ function(fovea_library_tests library name)
   if(ARG_TORCH)
     list(APPEND tests ${PROJECT_SOURCE_DIR}/tests/one_thread.cc)
   endif()
-  fovea_test(${name} SOURCES ${tests} LINK ${library} ${ARG_LINK})
+  set(headers fovea_test_pch)
   if(ARG_TORCH)
-    # Programs are compiled with -fPIE, the precompiled header with -fPIC: GCC refuses the mixture.
-    target_compile_options(${name} PRIVATE -fPIC)
-    target_precompile_headers(${name} REUSE_FROM fovea_torch_pch)
+    set(headers fovea_torch_test_pch)
   endif()
+  fovea_test(${name} SOURCES ${tests} LINK ${library} ${ARG_LINK} HEADERS ${headers})
+endfunction()
+
+# fovea_precompiled(NAME LINK ... HEADERS <header>...): headers that other targets take by REUSE_FROM NAME.
+function(fovea_precompiled name)
+  cmake_parse_arguments(ARG "" "" "LINK;HEADERS" ${ARGN})
+  # Written once: a new source at every configuration would be compiled at every build.
+  string(REPLACE "fovea_" "${PROJECT_BINARY_DIR}/" source ${name}.cc)
+  if(NOT EXISTS ${source})
+    file(WRITE ${source} "")
+  endif()
+  add_library(${name} OBJECT ${source})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_flags)
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
 # fovea_isa_library(NAME [TILES ...] [LINK ...] [TEST_LINK ...])
@@ -112,14 +124,20 @@ function(fovea_isa_objects name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_kernel_flags)
 endfunction()
 
-# fovea_test(NAME SOURCES ... LINK ...): a GoogleTest program, run once by CTest.
+# fovea_test(NAME SOURCES ... LINK ... [HEADERS target]): a GoogleTest program, run once by CTest, with the precompiled
+# headers of that target.
 function(fovea_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_emulated_tiles fovea_flags GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${FOVEA_UNITY})
   # The tests' own code runs once.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> -Wno-psabi)
+  if(ARG_HEADERS)
+    # Programs are compiled with -fPIE, the precompiled headers with -fPIC: GCC refuses the mixture.
+    target_compile_options(${name} PRIVATE -fPIC)
+    target_precompile_headers(${name} REUSE_FROM ${ARG_HEADERS})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)
 endfunction()

@@ -9,12 +9,11 @@ if(NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
 endif()
 fovea_add_libtorch(fovea_torch)
 
-# Written once: a new one at every configuration would be compiled at every build.
-if(NOT EXISTS ${PROJECT_BINARY_DIR}/torch_pch.cc)
-  file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "")
-endif()
-add_library(fovea_torch_pch OBJECT ${PROJECT_BINARY_DIR}/torch_pch.cc)
-target_link_libraries(fovea_torch_pch PRIVATE fovea_torch fovea_flags)
 # Not torch/torch.h: every file that loads a precompiled header instantiates the templates that its inline functions use,
 # six CPU-seconds with these two, nine with the whole of libtorch's C++ front end.
-target_precompile_headers(fovea_torch_pch PRIVATE <torch/nn/module.h> <torch/csrc/autograd/custom_function.h>)
+set(torch_headers <torch/nn/module.h> <torch/csrc/autograd/custom_function.h>)
+fovea_precompiled(fovea_torch_pch LINK fovea_torch HEADERS ${torch_headers})
+if(FOVEA_TESTS)
+  fovea_precompiled(fovea_torch_test_pch LINK fovea_torch GTest::gtest GTest::gmock
+                    HEADERS ${torch_headers} <gtest/gtest.h> <gmock/gmock.h>)
+endif()

@@ -47,6 +47,14 @@ progress() {
   echo "${number:-0}"
 }
 
+# Ends the script if the training in $run was stopped by a signal, which is no error for fovea train: only a training that
+# ended writes so at the end of its record.
+require_end() {
+  tail -n 1 "$run/log.jsonl" | grep -q '"event":"end"' && return
+  say "the training in $run was stopped; the same command continues"
+  exit 1
+}
+
 # train_capped WORSE OPTION...: fovea train with these options, for nine minutes at most. Sets cut_short, which says what
 # is WORSE then, if the run has not made all of its updates.
 train_capped() {
@@ -59,6 +67,7 @@ train_capped() {
   wanted=$("$fovea" "${training[@]}" --dump-config | sed -n 's/^after-batches: //p')
   say "training into $run: $wanted updates, $cap_minutes minutes at most; Ctrl-C stops, running this again continues"
   "$fovea" "${training[@]}"
+  require_end
   made=$(progress updates)
   [ "$made" -lt "$wanted" ] && [ "$(progress seconds)" -ge "$cap" ] || return 0
   cut_short="The cap of $cap_minutes minutes ended training after $made of $wanted updates, so $worse. Run the same command again to continue."

@@ -74,6 +74,7 @@ train_run() {
   mkdir -p "$run"
   [ ! -f "$run/done" ] || return 0
   "$fovea" train --model "$run" "$@"
+  require_end
   if [ "$average" = yes ]; then finish_run; else touch "$run/done"; fi
 }
 

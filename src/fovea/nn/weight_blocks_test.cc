@@ -1,4 +1,5 @@
 #include "fovea/nn/weight_blocks.h"
+#include "fovea/nn/memory.h"
 
 #include <ATen/ops/cat.h>
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
+#include "fovea/nn/memory.h"
 
 namespace fovea::language {
 

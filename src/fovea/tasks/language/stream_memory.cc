@@ -7,6 +7,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/memory.h"
 
 namespace fovea::language {
 namespace {

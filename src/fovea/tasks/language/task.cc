@@ -18,6 +18,7 @@
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
+#include "fovea/nn/memory.h"
 #include "fovea/ops/step.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/encoding_threads.h"

@@ -19,6 +19,7 @@
 #include "fovea/inspect/sweep.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
+#include "fovea/nn/memory.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/score_text.h"

@@ -18,7 +18,7 @@
 #include "fovea/nn/model.h"
 #include "fovea/ops/attention.h"
 #include "fovea/search/beam.h"
-#include "fovea/search/top_n.h"
+#include "fovea/kernels/layer/top_n.h"
 #include "made_tokens.h"
 
 namespace fovea {
@@ -65,7 +65,7 @@ std::vector<double> times(const Setting& setting) {
   for (int64_t i = 0; i < setting.steps + 2; ++i) {
     const auto start = std::chrono::steady_clock::now();
     const at::Tensor hidden = state->step(nn::index_tensor(tokens));
-    search::Continuations next;
+    kernels::Continuations next;
     output.next_words(hidden.to(at::kFloat), {.n = 1, .eos = kEnd}, next);
     for (size_t r = 0; r < tokens.size(); ++r) tokens[r] = next.best[r].token;
     const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;

@@ -154,7 +154,6 @@ double (*best_screening())() {
   using fovea::kernels::ScreenFormat;
   const ScreenFormat format = fovea::kernels::fastest_screen_format({.width = 64, .keys = 8192, .selected = 32});
   if (format == ScreenFormat::kInt8) return byte_products_512;
-  if (format == ScreenFormat::kBFloat16) return bfloat16_pairs_512;
   if (format == ScreenFormat::kInt16) return int16_pairs_256;
   if (format == ScreenFormat::kBytePairs) return byte_pairs_256;
 #endif

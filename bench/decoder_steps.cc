@@ -57,7 +57,7 @@ std::vector<double> times(const Setting& setting) {
   model->eval();
   const ops::PrepackedLayer output(model->output_weight().to(at::kFloat),
                                    model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor());
-  const auto state = model->start(setting.streams, model->pack(), nn::StepCache::Rows::kApart, {}, setting.cache);
+  const auto state = model->start(setting.streams, model->pack(), nn::StepRows::kApart, {}, setting.cache);
   Rng rng(1);
   fill(*state, setting, rng);
   std::vector<int64_t> tokens(static_cast<size_t>(setting.streams), 1);

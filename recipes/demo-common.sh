@@ -47,7 +47,7 @@ progress() {
   echo "${number:-0}"
 }
 
-# Ends the script if the training in $run was stopped by a signal, which is no error for fovea train: only a training that
+# Ends the script if the training in $run was stopped by a signal, which fovea train does not count as an error: only a training that
 # ended writes so at the end of its record.
 require_end() {
   tail -n 1 "$run/log.jsonl" | grep -q '"event":"end"' && return

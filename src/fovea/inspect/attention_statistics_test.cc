@@ -21,7 +21,7 @@ constexpr double kLn2 = std::numbers::ln2;
 // The entropy of 3/4 and 1/4.
 const double kOfQuarters = std::log(4.0) - 0.75 * std::log(3.0);
 
-// What an attention shows, with weights that are given: [B, H, N_q, N_k], as those of `spec` might be. Positions behind
+// An attention whose weights are given: [B, H, N_q, N_k], as those of `spec` might be. Positions behind
 // the ends of the sequences hold numbers that nobody may read.
 struct Shown {
   AttentionKind kind = AttentionKind::kSelf;

@@ -22,7 +22,8 @@ struct Sweep {
   std::string tokenize = {};         // of BLEU
   std::vector<SweepPoint> points;
 };
-// Specs that differ in one number, such as topk(4) and topk(8), are a curve over that number; others a level line.
+// Specs that differ in their first number, such as topk(4) and topk(8), are a curve over that number; others a level
+// line.
 analysis::Plot sweep_plot(const Sweep& sweep);
 // Writes the table or the JSON object to standard output, and the picture to --output if it names a file.
 void write_sweep(const AnalysisOptions& options, const Sweep& sweep);

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "fovea/serve/html_form.h"
-
 namespace fovea::serve::request_fields_test {
 namespace {
 
@@ -67,14 +65,6 @@ TEST(Fields, BadBodiesAreRefused) {
   EXPECT_EQ(status_of("{\"q\": \"x\"}", "application/x-www-form-urlencoded"), 400);
   EXPECT_EQ(status_of("q=%ff", "application/x-www-form-urlencoded"), 400);
   EXPECT_EQ(status_of("q=%f", "application/x-www-form-urlencoded"), 400);
-}
-
-TEST(Form, DecodesFields) {
-  EXPECT_EQ(parse_form("a=1+2&b=%C3%A4%3d&&c&=d"), (FormFields{{"a", "1 2"}, {"b", "\u00e4="}, {"c", ""}, {"", "d"}}));
-  EXPECT_EQ(percent_decoded("%"), std::nullopt);
-  EXPECT_EQ(percent_decoded("%4"), std::nullopt);
-  EXPECT_EQ(percent_decoded("%zz"), std::nullopt);
-  EXPECT_EQ(percent_decoded("a%41+"), "aA+");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ int64_t screen_steps(ScreenFormat format, int64_t width) {
 }
 
 ScreenProduct screen_product(ScreenFormat format) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && FOVEA_LEVEL_MASK & 16
   if (format == ScreenFormat::kInt8 && isa() == Isa::kAvx512Amx) return &ScreenTiles<Isa::kAvx512Amx>::product_int8;
 #endif
 #if FOVEA_EMULATED_TILES

@@ -217,8 +217,6 @@ class Choice(Refusals):
         self.assertIn("averaging update-00000004, update-00000008 of ", said)
         self.refused("average", "--model", self.model, "--last", 2, "--until", 7, "--output", output,
                      says=["--last 2: '", "has 1 checkpoints of at most 7 updates"])
-        self.refused("average", "--model", self.model, "--each", 1, "--output", output,
-                     says=["unknown option '--each'; did you mean '--until'?"], code=2)
         self.assertNotIn("checkpoint", self.said(self.model))
 
     def test_a_fallback_warns(self):

@@ -319,7 +319,7 @@ std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, t
   for (size_t i = 0; i < tokens.size(); ++i) {
     const MarkupToken& token = tokens[i];
     if (is_html && token.name == "pre") is_preformatted = token.kind == Kind::kOpening;
-    if (is_html ? is_block_element(token.name) : outline[i]) {
+    if (is_html ? text::is_block_element(token.name) : outline[i]) {
       parser.add_block_tag(token.bytes);
     } else if (is_preformatted && token.kind == Kind::kText) {
       parser.add_lines(token.bytes);

@@ -11,13 +11,6 @@ namespace {
 
 using Kind = MarkupToken::Kind;
 
-constexpr auto kBlocks = std::to_array<std::string_view>(
-    {"address",    "article",  "aside",    "blockquote", "body",   "br",     "button",  "caption", "center",
-     "col",        "colgroup", "dd",       "details",    "dialog", "div",    "dl",      "dt",      "fieldset",
-     "figcaption", "figure",   "footer",   "form",       "h1",     "h2",     "h3",      "h4",      "h5",
-     "h6",         "head",     "header",   "hr",         "html",   "legend", "li",      "main",    "menu",
-     "nav",        "ol",       "optgroup", "option",     "p",      "pre",    "section", "select",  "summary",
-     "table",      "tbody",    "td",       "tfoot",      "th",     "thead",  "title",   "tr",      "ul"});
 constexpr auto kVoids = std::to_array<std::string_view>(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"});
 constexpr auto kUntranslated = std::to_array<std::string_view>({"script", "style", "template", "textarea"});
@@ -86,8 +79,6 @@ std::vector<Element> elements_of(std::span<const MarkupToken> tokens) {
 }
 
 }  // namespace
-
-bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
 
 std::optional<MarkupToken> MarkupTokens::next() {
   const size_t begin = at_;

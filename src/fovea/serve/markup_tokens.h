@@ -36,8 +36,6 @@ class MarkupTokens {
   size_t no_end_from_ = std::string_view::npos;  // tags that begin here or later have no end
 };
 
-// Whether the HTML element ends a sentence, like a paragraph or a line break.
-bool is_block_element(std::string_view name);
 // Returns for each token of XML whether it is a tag that ends a sentence, as block elements of HTML do. XML does not
 // name such elements. They are the children of the document, and of such elements, that hold elements alone: without
 // text, and with nothing or line ends between the children.

@@ -58,6 +58,14 @@ constexpr std::array kOtherNames = std::to_array<Entity>(
      {"lang", 10216},   {"rang", 10217},  {"loz", 9674},     {"spades", 9824}, {"clubs", 9827},  {"hearts", 9829},
      {"diams", 9830}});
 
+constexpr auto kBlocks = std::to_array<std::string_view>(
+    {"address",    "article",  "aside",    "blockquote", "body",   "br",     "button",  "caption", "center",
+     "col",        "colgroup", "dd",       "details",    "dialog", "div",    "dl",      "dt",      "fieldset",
+     "figcaption", "figure",   "footer",   "form",       "h1",     "h2",     "h3",      "h4",      "h5",
+     "h6",         "head",     "header",   "hr",         "html",   "legend", "li",      "main",    "menu",
+     "nav",        "ol",       "optgroup", "option",     "p",      "pre",    "section", "select",  "summary",
+     "table",      "tbody",    "td",       "tfoot",      "th",     "thead",  "title",   "tr",      "ul"});
+
 // Browsers read the numbers from 128 to 159 as the characters of windows-1252, which text of old programs means by
 // them; 0 where that has none.
 constexpr uint32_t kFirstWindows = 0x80;
@@ -110,5 +118,7 @@ std::string decode_entities(std::string_view text) {
   }
   return out;
 }
+
+bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
 
 }  // namespace fovea::text

@@ -174,8 +174,7 @@ std::vector<Caption> parse_tsv(std::string_view bytes, const std::string& name) 
     bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     spreadsheet.add(line, [&](const std::vector<std::string>& columns) {
-      if (columns.size() > 1)
-        unquoted.push_back({columns[0], as_one_line(join(std::span(columns).subspan(1), "\t"))});
+      if (columns.size() > 1) unquoted.push_back({columns[0], as_one_line(join(std::span(columns).subspan(1), "\t"))});
     });
     const size_t tab = line.find('\t');
     if (tab != std::string_view::npos && tab > 0) {
@@ -188,7 +187,8 @@ std::vector<Caption> parse_tsv(std::string_view bytes, const std::string& name) 
   if (first_bad && !spreadsheet.is_spreadsheet()) throw *first_bad;
   std::vector<Caption>& captions = spreadsheet.is_spreadsheet() ? unquoted : plain;
   if (captions.empty()) throw Error(cat(name, ": the file is empty; expected captions"));
-  const bool has_numbers = std::ranges::all_of(captions, [](const Caption& c) { return caption_number_size(c.image) > 0; });
+  const bool has_numbers =
+      std::ranges::all_of(captions, [](const Caption& c) { return caption_number_size(c.image) > 0; });
   for (Caption& caption : captions)
     if (has_numbers) caption.image.resize(caption.image.size() - caption_number_size(caption.image));
   return std::move(captions);

@@ -33,7 +33,8 @@ class MarkupTokens {
   std::string_view markup_;
   MarkupKind kind_;
   size_t at_ = 0;
-  size_t no_end_from_ = std::string_view::npos;  // tags that begin here or later have no end
+  size_t no_end_from_ = std::string_view::npos;              // tags that begin here or later have no end
+  size_t no_declaration_end_from_ = std::string_view::npos;  // declarations likewise
 };
 
 // Returns for each token of XML whether it is a tag that ends a sentence, as block elements of HTML do. XML does not

@@ -37,8 +37,9 @@ TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
 }
 
 std::string plurals_in(const std::string& rule, int forms) {
-  std::string text = cat("msgid \"\"\nmsgstr \"\"\n\"Language: xx\\n\"\n", rule.empty() ? "" : cat("\"Plural-Forms: ", rule, "\\n\"\n"),
-                         "\nmsgid \"one\"\nmsgid_plural \"many\"\n");
+  std::string text =
+      cat("msgid \"\"\nmsgstr \"\"\n\"Language: xx\\n\"\n",
+          rule.empty() ? "" : cat("\"Plural-Forms: ", rule, "\\n\"\n"), "\nmsgid \"one\"\nmsgid_plural \"many\"\n");
   for (int form = 0; form < forms; ++form) text += cat("msgstr[", form, "] \"form ", form, "\"\n");
   return text;
 }

@@ -27,15 +27,15 @@ TEST_F(ReadersTest, TsvByColumn) {
 }
 
 TEST_F(ReadersTest, TsvOfASpreadsheet) {
-  EXPECT_THAT(read_tsv(file("q.tsv",
-                            "Before\tVorher\n"
-                            "\"He said \"\"good morning\"\" to us\"\t\"Er sagte \"\"guten Morgen\"\"\"\r\n"
-                            "Open it\tOeffnen\n\"two\nlines\"\t\"zwei\nZeilen\"\n\"a\tb\"\tc\n"),
-                       1, 2)
-                  .pairs,
-              ElementsAre(is_pair("Before", "Vorher"),
-                          is_pair("He said \"good morning\" to us", "Er sagte \"guten Morgen\""),
-                          is_pair("Open it", "Oeffnen"), is_pair("two\nlines", "zwei\nZeilen"), is_pair("a\tb", "c")));
+  EXPECT_THAT(
+      read_tsv(file("q.tsv",
+                    "Before\tVorher\n"
+                    "\"He said \"\"good morning\"\" to us\"\t\"Er sagte \"\"guten Morgen\"\"\"\r\n"
+                    "Open it\tOeffnen\n\"two\nlines\"\t\"zwei\nZeilen\"\n\"a\tb\"\tc\n"),
+               1, 2)
+          .pairs,
+      ElementsAre(is_pair("Before", "Vorher"), is_pair("He said \"good morning\" to us", "Er sagte \"guten Morgen\""),
+                  is_pair("Open it", "Oeffnen"), is_pair("two\nlines", "zwei\nZeilen"), is_pair("a\tb", "c")));
   EXPECT_THAT(read_tsv(file("all.tsv", "1\t\"cat\"\t\"Katze\"\n2\t\"dog\"\t\"Hund\"\n"), 2, 3).pairs,
               ElementsAre(is_pair("cat", "Katze"), is_pair("dog", "Hund")));
 }
@@ -98,10 +98,11 @@ TEST_F(ReadersTest, TmxOfOldVersionsAndOfAnySource) {
 }
 
 TEST_F(ReadersTest, CodeThatEndsALineIsABlank) {
-  const std::string memory = file("br.tmx",
-                                  "<tmx version='1.4'><header srclang='en'/><body><tu><tuv xml:lang='en'><seg>Press<ph>"
-                                  "&lt;br/&gt;</ph>the <bpt i='1'>&lt;b&gt;</bpt>red<ept i='1'>&lt;/b&gt;</ept>dish "
-                                  "key<ph type='lb'/>now</seg></tuv><tuv xml:lang='de'><seg>x</seg></tuv></tu></body></tmx>");
+  const std::string memory =
+      file("br.tmx",
+           "<tmx version='1.4'><header srclang='en'/><body><tu><tuv xml:lang='en'><seg>Press<ph>"
+           "&lt;br/&gt;</ph>the <bpt i='1'>&lt;b&gt;</bpt>red<ept i='1'>&lt;/b&gt;</ept>dish "
+           "key<ph type='lb'/>now</seg></tuv><tuv xml:lang='de'><seg>x</seg></tuv></tu></body></tmx>");
   EXPECT_THAT(read_tmx(memory, {}).pairs, ElementsAre(is_pair("Press the reddish key now", "x")));
   const std::string xliff =
       file("br.xlf",

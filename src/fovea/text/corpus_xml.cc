@@ -95,9 +95,8 @@ bool ends_line(const pugi::xml_node& code) {
   static constexpr std::array<std::string_view, 5> kTypes = {"lb", "x-lb", "x-br", "x-html-br", "xlf:lb"};
   for (const char* name : {"ctype", "type", "subType"})
     if (std::ranges::find(kTypes, std::string_view(code.attribute(name).as_string())) != kTypes.end()) return true;
-  for (const std::string content :
-       {code.child_value(), code.attribute("equiv-text").as_string(), code.attribute("equiv").as_string(),
-        code.attribute("disp").as_string()}) {
+  for (const std::string content : {code.child_value(), code.attribute("equiv-text").as_string(),
+                                    code.attribute("equiv").as_string(), code.attribute("disp").as_string()}) {
     if (content == "\\n") return true;
     const std::string text = strip_markup(content);
     if (!text.empty() && trim(text).empty()) return true;

@@ -24,7 +24,7 @@ constexpr Abbreviations kAbbreviations[] = {
     {"en",
      "e.g.|e. g.|i.e.|i. e.|vs.|cf.|approx.|fig.|figs.|resp.|incl.|mr.|mrs.|ms.|mx.|dr.|drs.|prof.|st.|viz.|ca.|"
      "gen.|col.|maj.|capt.|cpt.|lt.|sgt.|cpl.|adm.|cmdr.|brig.|hon.|rev.|fr.|gov.|sen.|rep.|pres.|messrs.|jan.|feb.|"
-     "apr.|aug.|sept.|oct.|nov.|dec.|mt.|ft.|vol.|vols.|pp.|eds.|univ."},
+     "apr.|aug.|sept.|oct.|nov.|dec.|mt.|vol.|vols.|pp.|eds.|univ."},
     {"de",
      "z.b.|z. b.|d.h.|d. h.|u.a.|u. a.|u.u.|u. u.|o.ä.|o. ä.|z.t.|z. t.|s.u.|s. u.|s.o.|s. o.|i.d.r.|i. d. r.|"
      "bzw.|ca.|vgl.|ggf.|evtl.|inkl.|nr.|abb.|max.|min.|dr.|prof.|hr.|hrn.|fr.|frl.|sog.|bspw.|engl.|st.|dipl.|ing.|"
@@ -76,22 +76,24 @@ constexpr Abbreviations kAbbreviations[] = {
     {"hr", "npr.|tj.|tzv.|dr.|prof.|mr.|ing.|g.|gđa.|gen.|sv.|br.|str.|sl.", true},
     {"bs", "npr.|tj.|tzv.|dr.|prof.|mr.|ing.|g.|gđa.|gen.|sv.|br.|str.|sl.", true},
     {"sr", "npr.|tj.|tzv.|dr.|prof.|mr.|gen.|sv.|br.|str.|нпр.|тј.|тзв.|др.|проф.|ген.|св.|бр.|стр.", true},
-    {"mk", "на пр.|пр.|т.е.|т.н.|д-р.|проф.|ген.|св.|бр.|стр."},
-    {"hu", "pl.|ill.|kb.|dr.|prof.|id.|ifj.|özv.|gen.|szt.|u.|ún.|okl.|tbk.|jan.|febr.|márc.|ápr.|jún.|júl.|aug.|szept.|"
-           "okt.|nov.|dec.",
+    {"mk", "на пр.|т.е.|т.н.|д-р.|проф.|ген.|св.|бр.|стр."},
+    {"hu",
+     "pl.|ill.|kb.|dr.|prof.|id.|ifj.|özv.|gen.|szt.|u.|ún.|okl.|tbk.|jan.|febr.|márc.|ápr.|jún.|júl.|aug.|szept.|"
+     "okt.|nov.|dec.",
      true},
     {"tr", "örn.|bkz.|dr.|prof.|doç.|yrd.|av.|sn.|gen.|alb.|yzb.|no.|vb.|cad.|sok.|mah.", true},
     {"ro", "ex.|dl.|dna.|dr.|prof.|ing.|gen.|col.|cpt.|lt.|sf.|nr.|str.|fig.|pag.|cca."},
     {"ca", "p. ex.|p.ex.|sr.|sra.|dr.|dra.|prof.|gral.|núm.|pàg.|fig.|aprox.|av."},
     {"el", "π.χ.|π. χ.|δηλ.|κ.|κκ.|κα.|δρ.|καθ.|στρ.|αρ.|σελ.|βλ.|αγ."},
     {"ru",
-     "т.е.|т. е.|т.д.|т. д.|т.п.|т. п.|т.к.|т. к.|напр.|см.|рис.|г.|гг.|г-н.|г-жа.|др.|проф.|акад.|доц.|инж.|ген.|"
-     "полк.|подполк.|кап.|лейт.|св.|им.|ул.|пр.|д.|стр.|тыс.|млн.|млрд.|янв.|февр.|апр.|авг.|сент.|окт.|нояб.|дек."},
+     "т.е.|т. е.|т.д.|т. д.|т.п.|т. п.|т.к.|т. к.|напр.|см.|рис.|г.|гг.|г-н.|г-жа.|проф.|акад.|доц.|инж.|ген.|"
+     "полк.|подполк.|кап.|лейт.|св.|им.|ул.|д.|стр.|тыс.|млн.|млрд.|янв.|февр.|апр.|авг.|сент.|окт.|нояб.|дек."},
     {"uk",
      "т.д.|т. д.|т.п.|т. п.|т.зв.|напр.|див.|рис.|м.|р.|рр.|проф.|акад.|доц.|інж.|ген.|полк.|св.|ім.|вул.|стор.|тис.|"
      "млн.|млрд.|січ.|лют.|берез.|квіт.|трав.|черв.|лип.|серп.|верес.|жовт.|листоп.|груд."},
     {"be", "напр.|гл.|мал.|праф.|акад.|ген.|св.|імя.|вул.|стар.|тыс.|млн."},
-    {"bg", "напр.|вж.|фиг.|г.|гр.|г-н.|г-жа.|д-р.|проф.|акад.|доц.|инж.|ген.|полк.|кап.|св.|ул.|бул.|стр.|бр.|хил.|млн."},
+    {"bg",
+     "напр.|вж.|фиг.|г.|гр.|г-н.|г-жа.|д-р.|проф.|акад.|доц.|инж.|ген.|полк.|кап.|св.|ул.|бул.|стр.|бр.|хил.|млн."},
 };
 
 icu::UnicodeString units_of(std::string_view text) {
@@ -165,14 +167,16 @@ bool is_letter_alone(const icu::UnicodeString& word) { return word.length() == 1
 // "3." of "am 3. Oktober", "XIV." of "Ludwig XIV. war". Years have more digits, and end sentences.
 bool is_ordinal(const icu::UnicodeString& word) {
   const auto is_roman = [](UChar c) { return icu::UnicodeString(u"IVXLC").indexOf(c) >= 0; };
-  return (word.length() <= 2 && all_units(word, [](UChar c) { return u_isdigit(c) != 0; })) || all_units(word, is_roman);
+  return (word.length() <= 2 && all_units(word, [](UChar c) { return u_isdigit(c) != 0; })) ||
+         all_units(word, is_roman);
 }
 
 // Whether the text ends with a full stop that does not end a sentence.
 bool ends_within_sentence(icu::UnicodeString text, const Stops& stops) {
   if (!text.endsWith(u'.')) return false;
   const icu::UnicodeString word = last_word(text);
-  if (is_letter_alone(word) || (stops.has_ordinals && is_ordinal(word))) return true;
+  const bool is_fraction = text.length() > word.length() + 1 && text[text.length() - word.length() - 2] == u',';
+  if (is_letter_alone(word) || (stops.has_ordinals && !is_fraction && is_ordinal(word))) return true;
   text.toLower(icu::Locale::getRoot());
   for (const icu::UnicodeString& ending : stops.abbreviations) {
     const int32_t start = text.length() - ending.length();
@@ -211,8 +215,7 @@ std::vector<std::string> SentenceSplitter::split(std::string_view text) {
   for (int32_t end = iterator.next(); end != icu::BreakIterator::DONE; end = iterator.next()) {
     candidate.extend(end);
     const bool last = end >= units.length();
-    if (!last && (candidate.is_bare_number() || ends_within_sentence(candidate.ending(), breaker_->stops)))
-      continue;
+    if (!last && (candidate.is_bare_number() || ends_within_sentence(candidate.ending(), breaker_->stops))) continue;
     std::string sentence;
     units.tempSubStringBetween(start, end).toUTF8String(sentence);
     std::string_view trimmed = sentence;

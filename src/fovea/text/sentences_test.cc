@@ -48,6 +48,7 @@ TEST(Sentences, DatesAndOrdinalsEndNothing) {
        })
     EXPECT_THAT(split(language, text), ElementsAre(text)) << language;
   EXPECT_THAT(split("de", "Es war 1990. Danach kam 1991."), ElementsAre("Es war 1990.", "Danach kam 1991."));
+  EXPECT_THAT(split("de", "Es kostet 1,5. Gut."), ElementsAre("Es kostet 1,5.", "Gut."));
   EXPECT_THAT(split("en", "It has 3. Then it has 4."), ElementsAre("It has 3.", "Then it has 4."));
 }
 
@@ -67,12 +68,14 @@ TEST(Sentences, InitialsRanksAndMonthsEndNothing) {
            std::pair("xx", "It is J. S. Bach."),
        })
     EXPECT_THAT(split(language, text), ElementsAre(text)) << language;
-  EXPECT_THAT(split("en", "He did it all. That is all. Go. No."), ElementsAre("He did it all.", "That is all.", "Go.", "No."));
+  EXPECT_THAT(split("en", "He did it all. That is all. Go. No."),
+              ElementsAre("He did it all.", "That is all.", "Go.", "No."));
 }
 
 TEST(Sentences, BlanksOfAnyKindStandBetween) {
   SentenceSplitter english("en");
-  EXPECT_THAT(english.split("One here.\u00a0Two there.\u3000\u2009Three. \u00a0"), ElementsAre("One here.", "Two there.", "Three."));
+  EXPECT_THAT(english.split("One here.\u00a0Two there.\u3000\u2009Three. \u00a0"),
+              ElementsAre("One here.", "Two there.", "Three."));
   EXPECT_THAT(english.split("\u00a0\u3000"), IsEmpty());
 }
 

@@ -7,8 +7,8 @@
 
 namespace fovea::text {
 
-// Finds out whether lines of columns apart by tabs were written by a spreadsheet, which puts a field in quotes if it has
-// a quote, a tab or a line end, and writes "" for a quote within. In other text a quote is a quote.
+// Finds out whether lines of columns apart by tabs were written by a spreadsheet, which puts a field in quotes if it
+// has a quote, a tab or a line end, and writes "" for a quote within. In other text a quote is a quote.
 class SpreadsheetLines {
  public:
   using TakeRecord = std::function<void(const std::vector<std::string>& columns)>;
@@ -19,7 +19,9 @@ class SpreadsheetLines {
   bool is_broken() const { return is_broken_; }
   // At the end: whether a spreadsheet wrote the lines. They show it by a field that needs its quotes; or all fields but
   // numbers are in quotes.
-  bool is_spreadsheet() const { return !is_broken_ && !is_open_ && (has_needed_quotes_ || (has_quotes_ && all_quoted_)); }
+  bool is_spreadsheet() const {
+    return !is_broken_ && !is_open_ && (has_needed_quotes_ || (has_quotes_ && all_quoted_));
+  }
 
  private:
   void read_fields(std::string_view rest);

@@ -17,8 +17,9 @@ struct Term {
 // one of their targets.
 class TermList {
  public:
-  // Reads lines SOURCE<TAB>TARGET, with the quotes of a spreadsheet if one wrote them; empty lines are left out. Throws an Error that names the file and the line if a line
-  // has no tab, more than one, an empty side or bytes that are not UTF-8, and if the file has no term.
+  // Reads lines SOURCE<TAB>TARGET, with the quotes of a spreadsheet if one wrote them; empty lines are left out. Throws
+  // an Error that names the file and the line if a line has no tab, more than one, an empty side or bytes that are not
+  // UTF-8, and if the file has no term.
   static TermList load(const std::string& path);
   // `name` says in messages where the text, or the terms, come from.
   static TermList from_text(std::string_view text, const std::string& name);

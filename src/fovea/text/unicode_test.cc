@@ -96,8 +96,8 @@ TEST(Unicode, ACleanLineKnowsThePlacesInTheLine) {
 
 // The places never fall and lie in the line, whatever its bytes are.
 TEST(Unicode, PlacesOfCleanLinesAreOrdered) {
-  static constexpr std::array<std::string_view, 12> kParts = {"e",      "\u0301", "\u0323", "\u00ad", "\u200b", "\ufeff",
-                                                              " ",      "\u00a0", "\t",     "\xff",   "\u212b", "x"};
+  static constexpr std::array<std::string_view, 12> kParts = {"e", "\u0301", "\u0323", "\u00ad", "\u200b", "\ufeff",
+                                                              " ", "\u00a0", "\t",     "\xff",   "\u212b", "x"};
   Rng rng(2);
   for (int i = 0; i < 20'000; ++i) {
     std::string line;

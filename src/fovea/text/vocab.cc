@@ -402,7 +402,8 @@ bool Vocab::has_blank_runs() const { return model_->has_blank_runs; }
 
 bool Vocab::splits_anywhere() const {
   const ModelSpec& spec = model_->spec;
-  return type() == VocabType::kChar && !characters_ && !spec.add_dummy_prefix && !spec.remove_extra_whitespaces && !spec.has_charsmap;
+  return type() == VocabType::kChar && !characters_ && !spec.add_dummy_prefix && !spec.remove_extra_whitespaces &&
+         !spec.has_charsmap;
 }
 
 }  // namespace fovea::text

@@ -177,7 +177,7 @@ void Block::finish_marks() {
     InlineMark& mark = marks_[i];
     if (i >= resolved_) {
       mark.begin = words;
-      mark.blank_after = false;
+      mark.blank_after = i < marks_before_blank_;
     }
     if (mark.closing.empty() || mark.end < mark.begin) mark.end = mark.begin;
     // An element without a closing tag holds nothing; parents come before their children.

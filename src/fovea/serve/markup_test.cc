@@ -132,7 +132,8 @@ TEST(Markup, ADeclarationWithoutAnEndIsNoWork) {
   std::string markup;
   for (int i = 0; i < 50'000; ++i) markup += "<!D [ ";
   EXPECT_EQ(texts(markup).size(), 1U);
-  EXPECT_EQ(parse_markup(markup, MarkupKind::kXml, nullptr).size(), 1U);
+  const auto parts = parse_markup(markup, MarkupKind::kXml, nullptr);
+  EXPECT_EQ(std::ranges::count_if(parts, [](const MarkupPart& part) { return !part.text.empty(); }), 1);
 }
 
 TEST(Markup, GapsBetweenSentencesKeepTheirBlanks) {

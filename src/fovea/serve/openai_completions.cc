@@ -56,7 +56,7 @@ std::string shown(const std::string& text) {
   return bytes;
 }
 
-// A byte that is no text is a character of its own: it is shown as U+FFFD.
+// A broken byte is a character of its own, shown as U+FFFD.
 bool TokenLogProbs::continues_character(char byte) {
   const std::string longer = open_ + byte;
   const bool is_open = !open_.empty() && text::cut_character(longer) == longer.size();

@@ -66,12 +66,12 @@ auto read_from(const std::string& path, const Read& read) {
   }
 }
 
-PluralForms forms_of(const std::string& field, const std::string& path) {
+std::optional<PluralForms> forms_of(const std::string& field, const std::string& path) {
   const std::optional<PluralForms> forms = parse_plural_forms(field);
   if (!forms && !field.empty())
     log::warn(cat("'", path, "': cannot read its Plural-Forms '", one_line(field.substr(0, 80)),
-                  "'; its plurals are read as if it had none, with one form for 1 and one for all others"));
-  return forms.value_or(PluralForms{});
+                  "'; its plurals are read as if it had none: the first form is for 1, the last for other numbers"));
+  return forms;
 }
 
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
@@ -96,7 +96,7 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
   const auto converted = [&](const std::string& text) {
     return is_utf8_name(charset) ? text : read_from(path, [&] { return to_utf8(text, charset); });
   };
-  const PluralForms forms = forms_of(plural_forms, path);
+  const std::optional<PluralForms> forms = forms_of(plural_forms, path);
   for (const Message& message : messages) {
     if (message.id.empty() || message.translations.empty()) continue;
     if (std::ranges::all_of(message.translations, &std::string::empty)) continue;
@@ -112,8 +112,10 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
       add(message.id, 0);
       continue;
     }
-    // A form that stands for one and for many, as in Japanese, is a translation of the plural.
-    const PluralForms own = message.translations.size() == 1 ? PluralForms{.one = 0, .many = 0} : forms;
+    // Without a rule, the last form is most likely the one for most numbers. A form that stands for one and for many,
+    // as in Japanese, is a translation of the plural.
+    const size_t last = message.translations.size() - 1;
+    const PluralForms own = forms && last > 0 ? *forms : PluralForms{.one = 0, .many = last};
     if (own.one != own.many) add(message.id, own.one);
     add(message.plural, own.many);
   }

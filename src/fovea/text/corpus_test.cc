@@ -295,7 +295,7 @@ TEST_F(CorpusTest, WrongInputs) {
   bad.inputs = {folder_ / "c.en", folder_ / "none.de"};
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("no such file"));
   bad.inputs = {folder_.path(), folder_ / "c.en"};
-  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("is not a folder"));
+  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("is a folder"));
   bad.inputs = {folder_ / "c.en", folder_.path()};
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("is a folder"));
   bad.inputs = {};

@@ -16,7 +16,7 @@ struct Operator {
   int rank;  // operators of a higher one bind first
   uint64_t (*apply)(uint64_t a, uint64_t b);
 };
-// Longer signs before those that they begin with.
+// Longer signs come first: "<=" before "<".
 constexpr std::array kOperators = std::to_array<Operator>({
     {"||", 1, [](uint64_t a, uint64_t b) -> uint64_t { return a != 0 || b != 0; }},
     {"&&", 2, [](uint64_t a, uint64_t b) -> uint64_t { return a != 0 && b != 0; }},

@@ -5,10 +5,9 @@
 
 namespace fovea::text {
 
-// The numbers of a catalogue's forms that translate a text for one thing and a text for several. Without a rule, they
-// are gettext's: the first form is for 1 alone.
+// The numbers of a catalogue's forms that translate a text for one thing and a text for several.
 struct PluralForms {
-  size_t one = 0, many = 1;
+  size_t one = 0, many = 0;
 };
 
 // Reads the field Plural-Forms of a catalogue's header: "nplurals=2; plural=n != 1;", where `plural` is an expression

@@ -100,7 +100,7 @@ icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
 
-// What a language has of full stops within sentences.
+// The full stops within sentences that a language has.
 struct Stops {
   std::vector<icu::UnicodeString> abbreviations;
   bool has_ordinals = false;

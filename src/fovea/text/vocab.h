@@ -42,8 +42,8 @@ class Vocab {
   static Vocab from_bytes(const std::string& bytes, const std::string& name);
 
   // Makes encode(), encode_spans() and pieces() read a line as `fovea corpus` cleans text (clean_line() in unicode.h),
-  // except for characters that the vocabulary has: the characters of its pieces, and characters that its rules of normalisation
-  // change. The places of spans are those of the line as it is.
+  // except for characters that the vocabulary has: the characters of its pieces, and characters that its rules of
+  // normalisation change. The places of spans are those of the line as it is.
   void clean_lines();
 
   // Makes encode(), encode_spans() and pieces() add the pieces of `adder` too, which stand for no bytes. The adder is

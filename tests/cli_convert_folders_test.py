@@ -75,6 +75,17 @@ class HuggingFace(Refusals):
         with torch.no_grad():
             self.assertTrue(torch.equal(again(input_ids=ids, labels=ids).logits, self.model(input_ids=ids, labels=ids).logits))
 
+    def test_a_tied_table_by_any_name(self):
+        """safetensors' save_model keeps one of the names that share a table."""
+        for kept in ("lm_head.weight", "model.encoder.embed_tokens.weight"):
+            folder = F / f"kept-{kept}"
+            shutil.copytree(self.folder, folder)
+            tensors = tensors_of(folder)
+            tensors[kept] = tensors.pop("model.shared.weight")
+            write_safetensors(folder / "model.safetensors", tensors, {"format": "pt"})
+            checked("convert", "--from", "huggingface", folder, "--output", F / f"from-{kept}")
+            self.assertEqual(*((F / name / "model.safetensors").read_bytes() for name in ("from-hugging-face", f"from-{kept}")))
+
     def with_likely_padding(self, name):
         """A checkpoint whose padding is the most probable piece."""
         folder, model = F / f"{name}-hf", F / f"{name}-model"

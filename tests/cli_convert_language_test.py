@@ -140,6 +140,22 @@ class LanguageModels(Refusals):
             checked("convert", "--to", "huggingface", own, "--output", F / f"{dtype}-back", "--precision", dtype)
             same_bytes(self, folder, F / f"{dtype}-back")
 
+    def test_names_that_files_have(self):
+        """safetensors' save_model keeps one name of a tied table; LlamaModel's names lack "model."; old files hold frequencies."""
+        from safetensors.torch import load_file, save_file
+        for kind in ("llama", "tied"):
+            tensors = load_file(self.folders[kind].folder / "model.safetensors")
+            changes = {"frequencies": {**tensors, "model.rotary_emb.inv_freq": torch.ones(4)},
+                       "short": {name.removeprefix("model."): tensor for name, tensor in tensors.items()}}
+            if kind == "tied":
+                changes["head"] = {("lm_head.weight" if "embed_tokens" in name else name): tensor for name, tensor in tensors.items()
+                                   if name != "lm_head.weight"}
+            for change, changed in changes.items():
+                folder = F / f"{kind}-{change}"
+                shutil.copytree(self.folders[kind].folder, folder)
+                save_file(changed, folder / "model.safetensors", {"format": "pt"})
+                same_bytes(self, self.folders[kind].converted, converted(folder, f"{kind}-{change}-model"))
+
     def test_old_names_of_the_configuration(self):
         made = self.folders["llama"]
         folder = F / "old-folder"

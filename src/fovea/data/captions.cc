@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -11,6 +13,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/spreadsheet_lines.h"
 
 namespace fovea::data {
 namespace {
@@ -74,7 +77,10 @@ class CaptionJson : public nlohmann::json_sax<Json> {
   }
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
+  // Numbers of 2^64 and more come here, with their digits.
+  bool number_float(number_float_t, const string_t& digits) override {
+    return digits.find_first_not_of("0123456789") == string_t::npos ? see_id(digits) : true;
+  }
   bool binary(binary_t&) override { return true; }
 
  private:
@@ -151,21 +157,41 @@ std::vector<Caption> parse_json(std::string_view bytes, const std::string& name,
   return std::move(reader.captions);
 }
 
+// Flickr8k's "1.jpg#0" names the first caption of an image; 0 if the id has no such number.
+size_t caption_number_size(std::string_view id) {
+  const size_t digits = id.size() - std::min(id.find_last_not_of("0123456789") + 1, id.size());
+  const bool is_number = digits > 0 && digits + 1 < id.size() && id[id.size() - digits - 1] == '#';
+  return is_number ? digits + 1 : 0;
+}
+
 std::vector<Caption> parse_tsv(std::string_view bytes, const std::string& name) {
-  std::vector<Caption> captions;
+  std::vector<Caption> plain, unquoted;
+  text::SpreadsheetLines spreadsheet;
+  std::optional<Error> first_bad;
   for (int64_t number = 1; !bytes.empty(); ++number) {
     const size_t end = bytes.find('\n');
     std::string_view line = bytes.substr(0, end);
     bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
+    spreadsheet.add(line, [&](const std::vector<std::string>& columns) {
+      if (columns.size() > 1) unquoted.push_back({columns[0], as_one_line(join(std::span(columns).subspan(1), "\t"))});
+    });
     const size_t tab = line.find('\t');
-    if (tab == std::string_view::npos || tab == 0)
-      throw Error(cat(name, ": line ", thousands(number), " is '", line.substr(0, 40),
-                      "'; expected an image's id, a tab and a caption"));
-    captions.push_back({std::string(line.substr(0, tab)), std::string(line.substr(tab + 1))});
+    if (tab != std::string_view::npos && tab > 0) {
+      plain.push_back({std::string(line.substr(0, tab)), std::string(line.substr(tab + 1))});
+    } else if (!first_bad) {
+      first_bad = Error(cat(name, ": line ", thousands(number), " is '", line.substr(0, 40),
+                            "'; expected an image's id, a tab and a caption"));
+    }
   }
+  if (first_bad && !spreadsheet.is_spreadsheet()) throw *first_bad;
+  std::vector<Caption>& captions = spreadsheet.is_spreadsheet() ? unquoted : plain;
   if (captions.empty()) throw Error(cat(name, ": the file is empty; expected captions"));
-  return captions;
+  const bool has_numbers =
+      std::ranges::all_of(captions, [](const Caption& c) { return caption_number_size(c.image) > 0; });
+  for (Caption& caption : captions)
+    if (has_numbers) caption.image.resize(caption.image.size() - caption_number_size(caption.image));
+  return std::move(captions);
 }
 
 }  // namespace

@@ -23,6 +23,29 @@ TEST(Captions, OfTsv) {
   EXPECT_THAT(parsed("7\tno end"), ElementsAre(Caption{"7", "no end"}));
 }
 
+TEST(Captions, OfFlickr8k) {
+  EXPECT_THAT(parsed("1.jpg#0\ta dog\n1.jpg#1\ta #1 dog\n"),
+              ElementsAre(Caption{"1.jpg", "a dog"}, Caption{"1.jpg", "a #1 dog"}));
+  EXPECT_THAT(parsed("1.jpg#0\ta\n2.jpg\tb\n"), ElementsAre(Caption{"1.jpg#0", "a"}, Caption{"2.jpg", "b"}))
+      << "a part of a name";
+  EXPECT_THAT(parsed("#0\ta\n"), ElementsAre(Caption{"#0", "a"}));
+}
+
+TEST(Captions, OfSpreadsheets) {
+  EXPECT_THAT(parsed("7\t\"a \"\"big\"\" dog\"\r\n8\ta cat\n9\t\"two\nlines\"\n"),
+              ElementsAre(Caption{"7", "a \"big\" dog"}, Caption{"8", "a cat"}, Caption{"9", "two lines"}));
+  EXPECT_THAT(parsed("7\t\"a\" dog\n8\tthe 5\" cat\n"),
+              ElementsAre(Caption{"7", "\"a\" dog"}, Caption{"8", "the 5\" cat"}));
+}
+
+TEST(Captions, IdsOfAnyNumberOfDigits) {
+  EXPECT_THAT(parsed(R"({"annotations": [{"image_id": 18446744073709551616, "caption": "a"},
+    {"image_id": 123456789012345678901234567890, "caption": "b"}]})"),
+              ElementsAre(Caption{"18446744073709551616", "a"}, Caption{"123456789012345678901234567890", "b"}));
+  EXPECT_EQ(refused(R"({"annotations": [{"image_id": 1.5, "caption": "a"}]})"),
+            "'file': annotation 1 has no id (image_id, cocoid or imgid)");
+}
+
 TEST(Captions, OfCoco) {
   EXPECT_THAT(parsed(R"( {"info": {"year": 2014, "image_id": 5},
     "images": [{"id": 57, "file_name": "x.jpg", "size": [1.5, null, true]}],

@@ -28,8 +28,9 @@ struct MarkupPart {
 };
 
 // Splits markup into parts, at block elements and, with a splitter, between sentences that no element joins. Scripts,
-// styles, comments and elements with translate="no" stay byte for byte. Never throws: bytes that are not a tag are
-// text, and a tag without its partner is a mark without words.
+// styles, comments, declarations and elements with translate="no" or the class notranslate stay byte for byte, and so
+// do references to entities that are not HTML's. Never throws: bytes that are not a tag are text, and a tag without its
+// partner is a mark without words.
 std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, text::SentenceSplitter* splitter);
 
 // Returns the part's markup with a translation in place of its sentence, the marks around the words that `links`, from

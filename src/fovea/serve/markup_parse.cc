@@ -2,10 +2,13 @@
 #include <cctype>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/strings.h"
 #include "fovea/serve/markup.h"
 #include "fovea/serve/markup_tokens.h"
 #include "fovea/text/entities.h"
+#include "fovea/text/unicode.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::serve {
 namespace {
@@ -19,14 +22,18 @@ bool is_punctuation(char c) { return c > ' ' && c < 127 && std::isalnum(static_c
 // The text between two block elements: its words, and the marks between them.
 class Block {
  public:
-  void add_text(std::string_view decoded) {
-    for (const char c : decoded) {
-      if (is_space(c)) {
-        has_blank_ = true;
-        marks_before_blank_ = marks_.size();
+  // References to entities that are not known are marks without words.
+  void add_text(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const text::Reference reference = text::leading_reference(bytes);
+      if (reference.size > 0 && reference.character.empty()) {
+        add_mark(bytes.substr(0, reference.size));
+      } else if (reference.size > 0) {
+        for (const char c : reference.character) add_byte(c);
       } else {
-        add(c);
+        add_byte(bytes[0]);
       }
+      bytes.remove_prefix(std::max<size_t>(reference.size, 1));
     }
   }
   void add_opening(const MarkupToken& token) {
@@ -54,7 +61,7 @@ class Block {
     openings_.push_back(text_.size());
     marks_.push_back(std::move(mark));
   }
-  bool has_words() const { return !text_.empty(); }
+  bool has_words() const { return !is_empty_line(text_); }
 
   // The sentences of the block, whose words the splitter may divide.
   std::vector<MarkupPart> take(text::SentenceSplitter* splitter);
@@ -69,6 +76,11 @@ class Block {
     size_t mark, at;  // `at`: the bytes of the text before it
   };
 
+  void add_byte(char c) {
+    if (!is_space(c)) return add(c);
+    has_blank_ = true;
+    marks_before_blank_ = marks_.size();
+  }
   static bool is_resolved(const InlineMark& mark) { return mark.begin != kUnknown; }
   void add(char c) {
     if (has_blank_ && !text_.empty()) {
@@ -165,7 +177,7 @@ void Block::finish_marks() {
     InlineMark& mark = marks_[i];
     if (i >= resolved_) {
       mark.begin = words;
-      mark.blank_after = false;
+      mark.blank_after = i < marks_before_blank_;
     }
     if (mark.closing.empty() || mark.end < mark.begin) mark.end = mark.begin;
     // An element without a closing tag holds nothing; parents come before their children.
@@ -222,12 +234,18 @@ std::vector<MarkupPart> Block::take(text::SentenceSplitter* splitter) {
   std::vector<MarkupPart> parts;
   int64_t first_word = 0;
   size_t first_mark = 0;
+  std::string gap;  // white space between sentences other than blanks, such as U+00A0
   const std::vector<int64_t> ends = sentence_ends(begins);
   for (const int64_t end : ends) {
     MarkupPart part;
-    if (!parts.empty() && !std::ranges::binary_search(glued_, first_word)) part.bytes = " ";
+    part.bytes = std::exchange(gap, {});
+    if (!parts.empty() && !std::ranges::binary_search(glued_, first_word)) part.bytes += ' ';
     part.text =
         join(std::span(words).subspan(static_cast<size_t>(first_word), static_cast<size_t>(end - first_word)), " ");
+    if (end != ends.back()) {
+      gap = part.text.substr(part.text.size() - text::trailing_blanks_size(part.text));
+      part.text.resize(part.text.size() - gap.size());
+    }
     size_t mark = first_mark;
     for (; mark < marks_.size(); ++mark) {
       // A mark between two sentences belongs to the second one, unless the first one has an element around it.
@@ -283,27 +301,54 @@ class MarkupParser {
   std::vector<MarkupPart> parts_;
 };
 
+// The bytes at the beginning of text in markup that are white space, or references to it.
+size_t leading_markup_blanks(std::string_view bytes) {
+  size_t size = 0;
+  for (;;) {
+    const std::string_view rest = bytes.substr(size);
+    const text::Reference reference = text::leading_reference(rest);
+    const bool is_blank = text::white_space_size(reference.character) > 0;
+    const size_t next = is_blank ? reference.size : text::white_space_size(rest);
+    if (next == 0) return size;
+    size += next;
+  }
+}
+
+size_t trailing_markup_blanks(std::string_view bytes) {
+  size_t ink_end = 0;
+  for (size_t at = leading_markup_blanks(bytes); at < bytes.size(); at += leading_markup_blanks(bytes.substr(at))) {
+    at += std::max<size_t>(text::leading_reference(bytes.substr(at)).size, 1);
+    ink_end = at;
+  }
+  return bytes.size() - ink_end;
+}
+
 void MarkupParser::end_block() {
+  std::vector<MarkupToken> tokens = std::exchange(tokens_, {});
+  if (tokens.empty()) return;
+  std::string_view before, behind;
+  if (MarkupToken& first = tokens.front(); first.kind == Kind::kText) {
+    before = first.bytes.substr(0, leading_markup_blanks(first.bytes));
+    first.bytes.remove_prefix(before.size());
+  }
+  if (MarkupToken& last = tokens.back(); last.kind == Kind::kText) {
+    behind = last.bytes.substr(last.bytes.size() - trailing_markup_blanks(last.bytes));
+    last.bytes.remove_suffix(behind.size());
+  }
   Block block;
-  for (const MarkupToken& token : tokens_) {
-    if (token.kind == Kind::kText) block.add_text(text::decode_entities(token.bytes));
+  for (const MarkupToken& token : tokens) {
+    if (token.kind == Kind::kText) block.add_text(token.bytes);
     if (token.kind == Kind::kOpening) block.add_opening(token);
     if (token.kind == Kind::kClosing) block.add_closing(token);
     if (token.kind == Kind::kAlone) block.add_mark(token.bytes);
   }
-  const std::vector<MarkupToken> tokens = std::exchange(tokens_, {});
-  if (!block.has_words()) {
+  bytes_ += before;
+  if (block.has_words()) {
+    for (MarkupPart& part : block.take(splitter_)) add_part(std::move(part));
+  } else {
     for (const MarkupToken& token : tokens) bytes_ += token.bytes;
-    return;
   }
-  const auto blanks = [](std::string_view text, bool at_end) {
-    if (trim(text).empty()) return text;
-    const size_t begin = static_cast<size_t>(trim(text).data() - text.data()), size = trim(text).size();
-    return at_end ? text.substr(begin + size) : text.substr(0, begin);
-  };
-  if (tokens.front().kind == Kind::kText) bytes_ += blanks(tokens.front().bytes, false);
-  for (MarkupPart& part : block.take(splitter_)) add_part(std::move(part));
-  if (tokens.back().kind == Kind::kText) bytes_ += blanks(tokens.back().bytes, true);
+  bytes_ += behind;
 }
 
 }  // namespace
@@ -319,7 +364,7 @@ std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, t
   for (size_t i = 0; i < tokens.size(); ++i) {
     const MarkupToken& token = tokens[i];
     if (is_html && token.name == "pre") is_preformatted = token.kind == Kind::kOpening;
-    if (is_html ? is_block_element(token.name) : outline[i]) {
+    if (is_html ? text::is_block_element(token.name) : outline[i]) {
       parser.add_block_tag(token.bytes);
     } else if (is_preformatted && token.kind == Kind::kText) {
       parser.add_lines(token.bytes);

@@ -111,6 +111,56 @@ TEST(Markup, AnAttributeStandsBehindAnyWhiteSpace) {
   EXPECT_EQ(texts("a <i\n\ttranslate=\"no\">b</i> <i\ntranslate=no>c</i> d"), (std::vector<std::string>{"a d"}));
 }
 
+TEST(Markup, WhatIsNoTextStaysByteForByte) {
+  for (const char* const markup :
+       {"<!DOCTYPE d [\n<!ENTITY e \"v>]\">\n<!-- ]> it's -->\n<?p a>b ?>\n]>\n<d>You can insert a new row.</d>",
+        "<!DOCTYPE d SYSTEM 'a>b' [<!ELEMENT d (#PCDATA)><![INCLUDE[<!ATTLIST d a CDATA \"x\">]]>]><d>x</d>",
+        "<_a><größe:x>One</größe:x> <:b c = \"x>y\">two</:b></_a>", "<d>Copyright &company; and &#xD800; &a.b-c;</d>",
+        "<d><e\n  f='>'\n/>one</d >", "<d>&e;</d>", "<d><![CDATA[a < b]]> text</d>"})
+    EXPECT_EQ(copied(markup, MarkupKind::kXml), markup);
+  for (const char* const markup :
+       {"<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0>\" 'x'><p>One</p>", "<td>&nbsp;</td>", "<td>\u00a0</td>",
+        "<td>&#160;&nbsp; <b>&#xa0;</b></td>", "<p>&nbsp;One&nbsp;</p>", "<p>&nbsp; <b>One</b> &nbsp;</p>",
+        "<p a = '>'>One</p>", "<p>R&D &unknown; x</p>", "<!doctype html><p>it's</p>"}) {
+    const std::string expected =
+        std::string_view(markup).find("R&D") == std::string_view::npos ? markup : "<p>R&amp;D &unknown; x</p>";
+    EXPECT_EQ(copied(markup), expected);
+  }
+}
+
+TEST(Markup, ADeclarationWithoutAnEndIsNoWork) {
+  std::string markup;
+  for (int i = 0; i < 50'000; ++i) markup += "<!D [ ";
+  EXPECT_EQ(texts(markup).size(), 1U);
+  const auto parts = parse_markup(markup, MarkupKind::kXml, nullptr);
+  EXPECT_EQ(std::ranges::count_if(parts, [](const MarkupPart& part) { return !part.text.empty(); }), 1);
+}
+
+TEST(Markup, GapsBetweenSentencesKeepTheirBlanks) {
+  text::SentenceSplitter splitter("en");
+  for (const std::string markup :
+       {"<p>A new row.\u00a0The file.</p>", "<p>A new row.\u2003 The <b>file</b>.</p>", "A row. \u00a0The file."}) {
+    EXPECT_EQ(copied(markup, MarkupKind::kHtml, &splitter), markup);
+    for (const std::string& text : texts(markup, &splitter)) EXPECT_EQ(text.find("\u00a0"), std::string::npos) << text;
+  }
+  EXPECT_EQ(texts("<p>A new row.&nbsp;The file.</p>", &splitter),
+            (std::vector<std::string>{"A new row.", "The file."}));
+}
+
+TEST(Markup, ElementsThatAreNotTranslated) {
+  using Texts = std::vector<std::string>;
+  for (const std::string element :
+       {"<i class=\"notranslate\">b</i>", "<i class='x notranslate\ty'>b</i>", "<i class=notranslate>b</i>",
+        "<i translate = \"no\">b</i>", "<i a='translate=yes' TRANSLATE=No>b</i>", "<i its:translate=\"no\">b</i>"}) {
+    EXPECT_EQ(texts("a " + element + " c"), (Texts{"a c"})) << element;
+    EXPECT_EQ(copied("a " + element + " c"), "a " + element + " c");
+  }
+  for (const std::string element :
+       {"<i title=\"class='notranslate' translate=no\">b</i>", "<i class=notranslated>b</i>",
+        "<i translate=\"yes\">b</i>", "<i notranslate>b</i>"})
+    EXPECT_EQ(texts("a " + element + " c"), (Texts{"a b c"})) << element;
+}
+
 TEST(Markup, LinesAreSeenInPreformattedTextAlone) {
   EXPECT_EQ(texts("<pre>One\n two\n</pre>three\nfour"), (std::vector<std::string>{"One", "two", "three four"}));
   EXPECT_EQ(texts("<button>Save</button><button>Close</button>"), (std::vector<std::string>{"Save", "Close"}));

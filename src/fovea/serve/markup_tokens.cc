@@ -11,34 +11,91 @@ namespace {
 
 using Kind = MarkupToken::Kind;
 
-constexpr auto kBlocks = std::to_array<std::string_view>(
-    {"address",    "article",  "aside",    "blockquote", "body",   "br",     "button",  "caption", "center",
-     "col",        "colgroup", "dd",       "details",    "dialog", "div",    "dl",      "dt",      "fieldset",
-     "figcaption", "figure",   "footer",   "form",       "h1",     "h2",     "h3",      "h4",      "h5",
-     "h6",         "head",     "header",   "hr",         "html",   "legend", "li",      "main",    "menu",
-     "nav",        "ol",       "optgroup", "option",     "p",      "pre",    "section", "select",  "summary",
-     "table",      "tbody",    "td",       "tfoot",      "th",     "thead",  "title",   "tr",      "ul"});
 constexpr auto kVoids = std::to_array<std::string_view>(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"});
 constexpr auto kUntranslated = std::to_array<std::string_view>({"script", "style", "template", "textarea"});
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+// Whether a name of the kind of markup may begin with the character. XML's may begin with letters of any script.
+bool begins_name(char c, MarkupKind kind) {
+  return is_letter(c) || (kind == MarkupKind::kXml && (c == '_' || c == ':' || static_cast<unsigned char>(c) >= 0x80));
+}
+
 // The place behind the '>' of the tag whose first byte behind '<' is at `at`; '>' in quoted attributes do not count.
 // npos if the tag has none.
 size_t tag_end(std::string_view markup, size_t at) {
-  char quote = 0;
+  char quote = 0, before = 0;  // `before`: the last byte that is not a blank
   for (size_t i = at; i < markup.size(); ++i) {
     const char c = markup[i];
     if (quote != 0) {
       if (c == quote) quote = 0;
-    } else if ((c == '"' || c == '\'') && markup[i - 1] == '=') {
+    } else if ((c == '"' || c == '\'') && before == '=') {
       quote = c;
     } else if (c == '>') {
       return i + 1;
     }
+    if (!is_space(c)) before = c;
   }
   return std::string_view::npos;
+}
+
+// The place behind a declaration such as <!DOCTYPE ...> that begins at `at`. Its brackets may hold declarations of
+// their own; '>' and brackets in quotes and in comments do not count. npos if it has no end.
+size_t declaration_end(std::string_view markup, size_t at) {
+  char quote = 0;
+  int64_t brackets = 0, tags = 0;
+  for (size_t i = at; i < markup.size(); ++i) {
+    const char c = markup[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (const std::string_view rest = markup.substr(i); rest.starts_with("<!--") || rest.starts_with("<?")) {
+      const std::string_view mark = rest.starts_with("<?") ? "?>" : "-->";
+      const size_t end = markup.find(mark, i + 2);
+      if (end == std::string_view::npos) return end;
+      i = end + mark.size() - 1;
+    } else if (c == '[') {
+      ++brackets;
+    } else if (c == ']') {
+      --brackets;
+    } else if (c == '<') {
+      ++tags;
+    } else if (c == '>' && --tags <= 0 && brackets <= 0) {
+      return i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// Calls visit(name, value) for each attribute of a tag; both in lower case. A value's quotes are not part of it.
+template <class Visit>
+void each_attribute(std::string_view text, const Visit& visit) {
+  const auto skip_blanks = [&] {
+    while (!text.empty() && (is_space(text[0]) || text[0] == '/')) text.remove_prefix(1);
+  };
+  const auto take = [&](size_t end) {
+    const std::string_view taken = text.substr(0, end);
+    text.remove_prefix(taken.size());
+    return lower(taken);
+  };
+  for (skip_blanks(); !text.empty(); skip_blanks()) {
+    const std::string name = take(text.find_first_of("= \t\r\n\f/", 1));
+    std::string value;
+    std::string_view rest = text;
+    while (!rest.empty() && is_space(rest[0])) rest.remove_prefix(1);
+    if (rest.starts_with('=')) {
+      text = rest.substr(1);
+      while (!text.empty() && is_space(text[0])) text.remove_prefix(1);
+      const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
+      const char quote = is_quoted ? text[0] : ' ';
+      if (is_quoted) text.remove_prefix(1);
+      value = take(is_quoted ? text.find(quote) : text.find_first_of(" \t\r\n\f"));
+      if (is_quoted && !text.empty()) text.remove_prefix(1);
+    }
+    visit(name, value);
+  }
 }
 
 size_t end_behind(std::string_view markup, size_t at, std::string_view mark) {
@@ -86,8 +143,6 @@ std::vector<Element> elements_of(std::span<const MarkupToken> tokens) {
 }
 
 }  // namespace
-
-bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
 
 std::optional<MarkupToken> MarkupTokens::next() {
   const size_t begin = at_;
@@ -139,8 +194,14 @@ std::optional<MarkupToken> MarkupTokens::tag_at(size_t at) {
   if (rest[1] == '?') return alone(end_behind(markup_, at, kind_ == MarkupKind::kXml ? "?>" : ">"));
   const bool closes = rest[1] == '/', declares = rest[1] == '!';
   const size_t name_at = closes ? 2 : 1;
-  if (!declares && (rest.size() <= name_at || !is_letter(rest[name_at]))) return std::nullopt;
-  const size_t end = at >= no_end_from_ ? std::string_view::npos : tag_end(markup_, at + 1);
+  if (!declares && (rest.size() <= name_at || !begins_name(rest[name_at], kind_))) return std::nullopt;
+  size_t end = std::string_view::npos;
+  const bool may_nest = kind_ == MarkupKind::kXml || lower(rest.substr(0, 9)) == "<!doctype";
+  if (declares && may_nest && at < no_declaration_end_from_) {
+    end = declaration_end(markup_, at);
+    if (end == std::string_view::npos) no_declaration_end_from_ = at;
+  }
+  if (end == std::string_view::npos && at < no_end_from_) end = tag_end(markup_, at + 1);
   if (end == std::string_view::npos) {
     no_end_from_ = std::min(no_end_from_, at);
     return std::nullopt;
@@ -157,10 +218,11 @@ MarkupToken MarkupTokens::tag(size_t at, size_t end, bool closes) const {
   token.name = is_html ? lower(name) : std::string(name);
   const bool is_void = is_html && std::ranges::find(kVoids, token.name) != kVoids.end();
   if (!closes && (is_void || inside.ends_with('/'))) token.kind = Kind::kAlone;
-  std::string attributes = lower(inside.substr(name.size()));
-  std::ranges::replace_if(attributes, is_space, ' ');
-  for (const std::string_view no : {" translate=\"no\"", " translate='no'", " translate=no"})
-    token.stays = token.stays || attributes.find(no) != std::string::npos;
+  each_attribute(inside.substr(name.size()), [&](std::string_view attribute, const std::string& value) {
+    const auto classes = [&] { return split_words(value); };
+    if ((attribute == "translate" || attribute == "its:translate") && value == "no") token.stays = true;
+    if (attribute == "class" && std::ranges::count(classes(), "notranslate") > 0) token.stays = true;
+  });
   if (is_html && std::ranges::find(kUntranslated, token.name) != kUntranslated.end()) token.stays = true;
   return token;
 }

@@ -33,11 +33,10 @@ class MarkupTokens {
   std::string_view markup_;
   MarkupKind kind_;
   size_t at_ = 0;
-  size_t no_end_from_ = std::string_view::npos;  // tags that begin here or later have no end
+  size_t no_end_from_ = std::string_view::npos;              // tags that begin here or later have no end
+  size_t no_declaration_end_from_ = std::string_view::npos;  // declarations likewise
 };
 
-// Whether the HTML element ends a sentence, like a paragraph or a line break.
-bool is_block_element(std::string_view name);
 // Returns for each token of XML whether it is a tag that ends a sentence, as block elements of HTML do. XML does not
 // name such elements. They are the children of the document, and of such elements, that hold elements alone: without
 // text, and with nothing or line ends between the children.

@@ -67,6 +67,8 @@ std::string Metrics::page(int64_t waiting_parts, int64_t waiting_tokens, bool is
   page.value("request_seconds_count", "", all);
   page.add("cancelled_total", "counter", "Requests whose client left before the answer.", cancelled_);
   page.add("source_tokens_total", "counter", "Tokens of texts that were read.", source_tokens.load());
+  page.add("unknown_tokens_total", "counter", "Tokens of texts that were read that stand for unknown text.",
+           unknown_tokens.load());
   page.add("target_tokens_total", "counter", "Tokens of texts that were written.", target_tokens.load());
   page.add("sentences_total", "counter", "Sentences and texts that the models finished.", sentences.load());
   page.add("steps_total", "counter", "Steps of the models.", steps.load());

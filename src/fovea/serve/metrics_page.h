@@ -22,6 +22,7 @@ class Metrics {
   // Written by the thread of the engine, read by any.
   std::atomic<int64_t> source_tokens = 0, target_tokens = 0, sentences = 0;  // since the start
   std::atomic<int64_t> rows = 0, running = 0;                                // now
+  std::atomic<int64_t> unknown_tokens = 0;                                   // of texts that were read
   std::atomic<int64_t> steps = 0, reloads = 0, failed_reloads = 0;
 
   // `waiting` are the parts and tokens in the queue.

@@ -17,6 +17,7 @@
 #include "fovea/serve/translate_texts.h"
 #include "fovea/tasks/language/engine.h"
 #include "fovea/text/unit_decoder.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::serve {
 namespace {
@@ -35,10 +36,13 @@ class TokenLogProbs {
 
  private:
   std::string token_text(int64_t unit);
+  // Whether the next byte of the text belongs to the character that the bytes before it began.
+  bool continues_character(char byte);
 
   const language::CompletionEngine* engine_;
   text::UnitDecoder decoder_;
   int64_t characters_ = 0;  // that the tokens so far have begun
+  std::string open_;        // bytes of a character that is not whole yet
 };
 
 std::string shown(const std::string& text) {
@@ -52,7 +56,16 @@ std::string shown(const std::string& text) {
   return bytes;
 }
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+// A broken byte is a character of its own, shown as U+FFFD.
+bool TokenLogProbs::continues_character(char byte) {
+  const std::string longer = open_ + byte;
+  const bool is_open = !open_.empty() && text::cut_character(longer) == longer.size();
+  const bool is_whole = !open_.empty() && is_valid_utf8(longer);
+  const bool begins = !is_open && !is_whole;
+  open_ = is_open ? longer : std::string();
+  if (begins && text::cut_character({&byte, 1}) == 1) open_ = byte;
+  return !begins;
+}
 
 void TokenLogProbs::skip(std::span<const int64_t> units) {
   for (const int64_t unit : units) (void)decoder_.push(unit);
@@ -73,12 +86,19 @@ Json TokenLogProbs::add(std::span<const language::CompletionUnit> units) {
     tokens.push_back(shown(text));
     chosen.push_back(unit.chosen.log_prob);
     Json best = Json::object();
-    for (const auto& choice : unit.top) best[shown(engine_->text_of(choice.unit))] = choice.log_prob;
-    if (!unit.top.empty()) best[shown(engine_->text_of(unit.chosen.unit))] = unit.chosen.log_prob;
+    for (const auto& choice : unit.top)
+      if (choice.unit != unit.chosen.unit) best[shown(engine_->text_of(choice.unit))] = choice.log_prob;
+    best[shown(text)] = unit.chosen.log_prob;
     top.push_back(std::move(best));
-    const bool continues = !text.empty() && continues_character(text.front());
-    offsets.push_back(std::max<int64_t>(0, characters_ - (continues ? 1 : 0)));
-    characters_ += std::ranges::count_if(text, [](char c) { return !continues_character(c); });
+    int64_t begun = 0;
+    bool continues = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool is_inside = continues_character(text[i]);
+      continues = continues || (i == 0 && is_inside);
+      begun += is_inside ? 0 : 1;
+    }
+    offsets.push_back(characters_ - (continues ? 1 : 0));
+    characters_ += begun;
   }
   return {{"tokens", tokens}, {"token_logprobs", chosen}, {"top_logprobs", top}, {"text_offset", offsets}};
 }

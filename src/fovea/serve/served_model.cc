@@ -96,6 +96,10 @@ translation::Sentence ServedModel::tokens(std::string_view sentence) const {
   return is_empty_line(sentence) ? translation::Sentence() : translation_->model().source.encode(sentence);
 }
 
+int64_t ServedModel::count_unknown(const translation::Sentence& tokens) const {
+  return std::ranges::count(tokens, translation_->model().source.unk());
+}
+
 std::string_view ServedModel::language_mark(std::string_view text) const {
   const std::string_view mark = text::leading_language_mark(text);
   const bool is_known = !mark.empty() && translation_->model().source.find(mark);

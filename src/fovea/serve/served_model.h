@@ -28,6 +28,7 @@ class ServedModel {
   bool translates() const { return translation_ != nullptr; }  // or it continues texts
   // Tokens of a sentence, without </s>, for a model that translates. An empty line (base/empty_line.h) has none.
   translation::Sentence tokens(std::string_view sentence) const;
+  int64_t count_unknown(const translation::Sentence& tokens) const;  // tokens of text that the vocabulary lacks
   // The mark of the wanted language at the beginning of a text, for a model that translates; empty without one.
   std::string_view language_mark(std::string_view text) const;
   int64_t longest_sentence() const;  // in tokens, </s> not included

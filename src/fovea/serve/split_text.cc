@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fovea/base/strings.h"
+#include "fovea/text/unicode.h"
 
 namespace fovea::serve {
 namespace {
@@ -33,7 +33,9 @@ void add_sentences(std::string_view text, const std::vector<std::string>& senten
 
 void add_part(std::string_view text, Splitting where, text::SentenceSplitter& splitter, SplitText& split) {
   const bool is_split = where == Splitting::kSentences || where == Splitting::kBoth;
-  const std::string_view trimmed = trim(text);
+  std::string_view trimmed = text;
+  trimmed.remove_prefix(text::leading_blanks_size(trimmed));
+  trimmed.remove_suffix(text::trailing_blanks_size(trimmed));
   if (trimmed.empty()) {
     split.gaps.back() += text;
   } else if (is_split) {

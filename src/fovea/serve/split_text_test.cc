@@ -32,6 +32,16 @@ TEST(SplitText, SentencesAndLines) {
   EXPECT_EQ(split_text(text, Splitting::kNever, splitter).sentences, (Texts{"First one. Second one.   Third."}));
 }
 
+TEST(SplitText, BlanksOfAnyKindAreGaps) {
+  text::SentenceSplitter splitter("en");
+  const std::string text = "\u00a0You can insert a new row.\u00a0The file cannot be opened.\u3000";
+  const SplitText split = split_text(text, Splitting::kBoth, splitter);
+  EXPECT_EQ(split.sentences, (Texts{"You can insert a new row.", "The file cannot be opened."}));
+  EXPECT_EQ(join_text(split, {"A.", "B."}), "\u00a0A.\u00a0B.\u3000");
+  EXPECT_EQ(join_text(split_text("\u00a0One\u2009\n", Splitting::kLines, splitter), {"Eins"}), "\u00a0Eins\u2009\n");
+  EXPECT_EQ(split_text(" \u00a0\n", Splitting::kBoth, splitter).sentences, Texts{});
+}
+
 TEST(SplitText, OtherSentencesKeepTheGaps) {
   text::SentenceSplitter splitter("en");
   const SplitText split = split_text(" One.  Two.\n", Splitting::kBoth, splitter);

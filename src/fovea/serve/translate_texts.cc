@@ -58,6 +58,7 @@ class Planner {
     if (tokens > most)
       throw HttpError(400, cat("a sentence has ", tokens, " tokens; expected at most ", most,
                                "; divide it by full stops or line ends"));
+    context_.metrics.unknown_tokens += job_.model->count_unknown(*request.tokens);
     if (needs_links && !request.alignment) request.alignment.emplace();
     planned.sentences.push_back(job_.requests.size());
     job_.requests.push_back(std::move(request));

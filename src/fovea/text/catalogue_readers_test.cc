@@ -8,6 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/plural_forms.h"
 #include "fovea/text/test_readers.h"
 
 namespace fovea::text::catalogue_readers_test {
@@ -33,6 +34,55 @@ TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
   EXPECT_THAT(bitext.pairs,
               ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one \"%d\" file", "eine Datei"),
                           is_pair("%d files", "%d Dateien"), is_pair("a\tb\nc\\", "d\te")));
+}
+
+std::string plurals_in(const std::string& rule, int forms) {
+  std::string text =
+      cat("msgid \"\"\nmsgstr \"\"\n\"Language: xx\\n\"\n",
+          rule.empty() ? "" : cat("\"Plural-Forms: ", rule, "\\n\"\n"), "\nmsgid \"one\"\nmsgid_plural \"many\"\n");
+  for (int form = 0; form < forms; ++form) text += cat("msgstr[", form, "] \"form ", form, "\"\n");
+  return text;
+}
+
+// The forms of each language's rule, as its catalogues have it.
+TEST_F(ReadersTest, PoPluralsAreTheFormsOfOneAndOfMost) {
+  struct Case {
+    std::string rule;
+    int forms;
+    std::string one, many;
+  };
+  for (const Case& c : {
+           Case{"nplurals=2; plural=n != 1;", 2, "form 0", "form 1"},
+           Case{"nplurals=2; plural=(n > 1);", 2, "form 0", "form 1"},
+           Case{"nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)",
+                3, "form 0", "form 2"},
+           Case{"nplurals=3; plural=(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2;", 3, "form 0", "form 2"},
+           Case{"nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2);", 3, "form 0", "form 1"},
+           Case{"nplurals=4; plural=(n%100==1 ? 1 : n%100==2 ? 2 : n%100==3 || n%100==4 ? 3 : 0);", 4, "form 1",
+                "form 0"},
+           Case{"nplurals=3; plural=(n == 1) ? 0 : n != 0 && n % 1000000 == 0 ? 1 : 2;", 3, "form 0", "form 2"},
+           Case{"nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;", 6,
+                "form 1", "form 4"},
+           Case{"nplurals=2; plural=!(n == 1);", 2, "form 0", "form 1"},
+           Case{"", 2, "form 0", "form 1"},
+           Case{"nplurals=INTEGER; plural=EXPRESSION;", 2, "form 0", "form 1"},
+       })
+    EXPECT_THAT(read_po(file("a.po", plurals_in(c.rule, c.forms))).pairs,
+                ElementsAre(is_pair("one", c.one), is_pair("many", c.many)))
+        << c.rule;
+  for (const std::string rule : {"nplurals=1; plural=0;", ""})
+    EXPECT_THAT(read_po(file("ja.po", plurals_in(rule, 1))).pairs, ElementsAre(is_pair("many", "form 0"))) << rule;
+}
+
+TEST(PluralForms, RulesThatAreNone) {
+  for (const std::string& rule :
+       {std::string("plural=n=="), std::string("plural=(n"), std::string("plural=n ? 1"), std::string("plural=m"),
+        std::string("plural=99"), std::string("nplurals=2"), std::string("plural=n!"),
+        "plural=" + std::string(1500, '('), "plural=" + std::string(1500, '!') + "n)"}) {
+    const bool is_read = parse_plural_forms(rule).has_value();
+    EXPECT_FALSE(is_read) << rule;
+  }
+  EXPECT_TRUE(parse_plural_forms("plural=n/0%0 - n + n*2 <= 3 >= 2;"));
 }
 
 TEST_F(ReadersTest, PoLanguageOfThePathIfTheHeaderNamesNone) {

@@ -138,8 +138,8 @@ bool precedes_infinitive(const ClausePlace& place) {
 
 bool is_auxiliary(std::string_view word, std::string_view tag) {
   if (!tag.starts_with('V') && tag != "AUX") return false;  // the genitive's 's, "a human being"
-  return is_among(word, {"be", "am", "is", "are", "was", "were", "been", "being", "'m", "'s", "'re", "ai",
-                         "have", "has", "had", "having", "'ve", "'d"});
+  return is_among(word, {"be", "am", "is", "are", "was", "were", "been", "being", "'m", "'s", "'re", "ai", "have",
+                         "has", "had", "having", "'ve", "'d"});
 }
 
 bool modifies(const ClausePlace& place) {

@@ -18,7 +18,7 @@ enum class ClauseContext : uint8_t {
   kPauseClause,  // the same, behind punctuation: "..., for he was late"
   kAdverbial,    // not behind a word that it refers to ("the day when", "asked when"), and not in a question
   kInfinitive,   // a verb in its base form follows, perhaps behind adverbs, or no word does
-  kModifier,     // not behind a form of "be" or "have" with perhaps adverbs between, which make it part of the predicate
+  kModifier,  // not behind a form of "be" or "have" with perhaps adverbs between, which make it part of the predicate
 };
 // The names in a dictionary, in the order of the values.
 inline constexpr std::array<std::string_view, 7> kClauseContextNames = {

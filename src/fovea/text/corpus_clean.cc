@@ -33,6 +33,12 @@ size_t tag_end(std::string_view text, size_t at) {
   return end == std::string_view::npos || other < end ? std::string_view::npos : end;
 }
 
+// Whether the tag in brackets, "<br/>" or "</P>", keeps apart the words around it.
+bool parts_words(std::string_view tag) {
+  tag.remove_prefix(tag.starts_with("</") ? 2 : 1);
+  return is_block_element(lower(tag.substr(0, tag.find_first_of(" \t\r\n\f/>"))));
+}
+
 // "&amp;", "&#39;"
 bool is_entity(std::string_view text, size_t at) {
   const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789#", at + 1);
@@ -147,6 +153,7 @@ std::string strip_markup(const std::string& text) {
     if (end == std::string::npos) {
       out.push_back(text[i++]);
     } else {
+      if (parts_words(std::string_view(text).substr(i, end + 1 - i))) out.push_back(' ');
       i = end + 1;
     }
   }

@@ -32,6 +32,7 @@ struct DropReason {
 std::vector<DropReason> document_reasons(const std::vector<Pair>& documents, const CorpusOptions& options);
 
 // The steps, for tests.
+// Takes out tags, and decodes entities. A tag that ends a line or a paragraph leaves a blank.
 std::string strip_markup(const std::string& text);
 // Takes "_", "~" or "&" marks out of both captions where they mark access keys, "(_F)" behind Chinese captions too.
 void strip_accelerators(std::string& source, std::string& target, Kind kind);

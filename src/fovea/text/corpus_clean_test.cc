@@ -51,7 +51,10 @@ TEST(Clean, WhatOnlyLooksLikeAnAcceleratorStays) {
 }
 
 TEST(Clean, MarkupGoesAndComparisonsStay) {
-  EXPECT_EQ(strip_markup("<b>bold</b> and <a href=\"x\">link</a><br/>"), "bold and link");
+  EXPECT_EQ(strip_markup("<b>bold</b> and <a href=\"x\">link</a>"), "bold and link");
+  EXPECT_EQ(strip_markup("Press<br/>the<BR CLEAR=all>green<br />button<br>"), "Press the green button ");
+  EXPECT_EQ(strip_markup("<p>One</p><ul><li>two</li></ul>"), " One   two  ");
+  EXPECT_EQ(strip_markup("un<b>bro</b>ken<wbr><brand>"), "unbroken");
   EXPECT_EQ(strip_markup("if a < b and c > d"), "if a < b and c > d");
   EXPECT_EQ(strip_markup("5 <6> 7"), "5 <6> 7");
   EXPECT_EQ(strip_markup("&lt;kept&gt; &amp; <!-- gone -->"), "<kept> & ");

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -10,6 +11,7 @@
 #include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/language_code.h"
+#include "fovea/text/plural_forms.h"
 #include "fovea/text/unicode.h"
 
 // Catalogues of GNU gettext (.po), in the format of gettext's manual.
@@ -64,15 +66,22 @@ auto read_from(const std::string& path, const Read& read) {
   }
 }
 
-// The singular pairs with the first form, the plural with the last: the forms between are for numbers that the source
-// language does not tell apart.
+std::optional<PluralForms> forms_of(const std::string& field, const std::string& path) {
+  const std::optional<PluralForms> forms = parse_plural_forms(field);
+  if (!forms && !field.empty())
+    log::warn(cat("'", path, "': cannot read its Plural-Forms '", one_line(field.substr(0, 80)),
+                  "'; its plurals are read as if it had none: the first form is for 1, the last for other numbers"));
+  return forms;
+}
+
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
   // A catalogue's source language is English by custom alone, unless it has Poedit's field.
   Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}, .source_by_custom = true};
-  std::string charset;
+  std::string charset, plural_forms;
   for (const Message& message : messages) {
     if (!message.id.empty() || message.translations.empty()) continue;
     charset = charset_of(message.translations[0]);
+    plural_forms = header_field(message.translations[0], "Plural-Forms:");
     bitext.target_lang = header_field(message.translations[0], "Language:");
     const std::string source = header_field(message.translations[0], "X-Source-Language:");
     if (source.empty()) continue;
@@ -87,16 +96,28 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
   const auto converted = [&](const std::string& text) {
     return is_utf8_name(charset) ? text : read_from(path, [&] { return to_utf8(text, charset); });
   };
+  const std::optional<PluralForms> forms = forms_of(plural_forms, path);
   for (const Message& message : messages) {
-    if (message.id.empty() || message.translations.empty() || message.translations[0].empty()) continue;
+    if (message.id.empty() || message.translations.empty()) continue;
+    if (std::ranges::all_of(message.translations, &std::string::empty)) continue;
     if (message.fuzzy) {
       ++bitext.unfinished;
       continue;
     }
-    if (message.plural.empty() || message.translations.size() > 1)
-      bitext.pairs.push_back({converted(message.id), converted(message.translations.front())});
-    if (!message.plural.empty() && !message.translations.back().empty())
-      bitext.pairs.push_back({converted(message.plural), converted(message.translations.back())});
+    const auto add = [&](const std::string& id, size_t form) {
+      if (form < message.translations.size() && !message.translations[form].empty())
+        bitext.pairs.push_back({converted(id), converted(message.translations[form])});
+    };
+    if (message.plural.empty()) {
+      add(message.id, 0);
+      continue;
+    }
+    // Without a rule, the last form is most likely the one for most numbers. A form that stands for one and for many,
+    // as in Japanese, is a translation of the plural.
+    const size_t last = message.translations.size() - 1;
+    const PluralForms own = forms && last > 0 ? *forms : PluralForms{.one = 0, .many = last};
+    if (own.one != own.many) add(message.id, own.one);
+    add(message.plural, own.many);
   }
   return bitext;
 }

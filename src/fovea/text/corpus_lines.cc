@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "fovea/base/error.h"
@@ -8,6 +10,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/spreadsheet_lines.h"
 
 namespace fovea::text {
 namespace {
@@ -23,6 +26,35 @@ std::string language_suffix(const std::filesystem::path& path) {
   return suffix;
 }
 
+struct TwoColumns {
+  size_t source, target;  // from 1
+};
+
+// The pairs of two columns.
+struct ColumnPairs {
+  explicit ColumnPairs(TwoColumns wanted) : columns(wanted) {}
+
+  TwoColumns columns;
+  std::vector<Pair> pairs;
+  std::optional<Error> first_short;
+  bool all_short = true;
+
+  // A single short line among others counts as empty, and is dropped like an empty line.
+  void add(const std::vector<std::string>& fields, const LineReader& reader) {
+    const size_t needed = std::max(columns.source, columns.target);
+    if (fields.size() >= needed) {
+      all_short = false;
+      pairs.push_back({fields[columns.source - 1], fields[columns.target - 1]});
+      return;
+    }
+    pairs.emplace_back();
+    if (first_short) return;
+    first_short = Error(cat("'", reader.path(), "' line ", reader.line_number(), ": got ", fields.size(),
+                            fields.size() == 1 ? " column" : " columns", "; expected at least ", needed,
+                            ", apart by tabs; see --source-column and --target-column"));
+  }
+};
+
 void look_up(int64_t line, log::Progress& progress) {
   if ((line & 0xfff) != 0) return;
   throw_if_interrupted("reading the corpus");
@@ -32,31 +64,34 @@ void look_up(int64_t line, log::Progress& progress) {
 }  // namespace
 
 Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_column) {
-  Bitext bitext;
   LineReader reader(path);
-  const auto needed = static_cast<size_t>(std::max(source_column, target_column));
-  std::optional<Error> first_short;
-  bool all_short = true;
+  const TwoColumns columns{static_cast<size_t>(source_column), static_cast<size_t>(target_column)};
+  // As they are; and, from the first line with a quote, as a spreadsheet would have written them.
+  ColumnPairs plain(columns), unquoted(columns);
+  SpreadsheetLines spreadsheet;
+  std::optional<size_t> first_unquoted;
   log::Progress progress(cat("reading ", path, ", lines"), 0);
   for (std::string line; reader.next(line);) {
     look_up(reader.line_number(), progress);
-    const std::vector<std::string> columns = split(line, '\t');
-    if (columns.size() < needed) {
-      // A single short line among others counts as empty, and is dropped like an empty line.
-      if (!first_short)
-        first_short = Error(cat("'", path, "' line ", reader.line_number(), ": got ", columns.size(),
-                                columns.size() == 1 ? " column" : " columns", "; expected at least ", needed,
-                                ", apart by tabs; see --source-column and --target-column"));
-      bitext.pairs.emplace_back();
-      continue;
-    }
-    all_short = false;
-    bitext.pairs.push_back(
-        {columns[static_cast<size_t>(source_column - 1)], columns[static_cast<size_t>(target_column - 1)]});
+    if (!first_unquoted && line.find('"') != std::string::npos) first_unquoted = plain.pairs.size();
+    spreadsheet.add(line, [&](const std::vector<std::string>& fields) {
+      if (first_unquoted) unquoted.add(fields, reader);
+    });
+    if (spreadsheet.is_broken()) unquoted.pairs = {};
+    plain.add(split(line, '\t'), reader);
   }
-  if (!first_short) return bitext;
-  if (all_short) throw *first_short;
-  log::warn(cat(first_short->what(), "; it and others like it are dropped as empty"));
+  if (first_unquoted && spreadsheet.is_spreadsheet()) {
+    log::info(cat("'", path, "': the quotes around fields are those of a spreadsheet, and not read as text"));
+    plain.pairs.resize(*first_unquoted);
+    std::ranges::move(unquoted.pairs, std::back_inserter(plain.pairs));
+    if (*first_unquoted == 0) plain.all_short = unquoted.all_short;
+    plain.first_short = plain.all_short ? plain.first_short : unquoted.first_short;
+  }
+  Bitext bitext;
+  bitext.pairs = std::move(plain.pairs);
+  if (!plain.first_short) return bitext;
+  if (plain.all_short) throw *plain.first_short;
+  log::warn(cat(plain.first_short->what(), "; it and others like it are dropped as empty"));
   return bitext;
 }
 

@@ -26,6 +26,33 @@ TEST_F(ReadersTest, TsvByColumn) {
               AllOf(HasSubstr("line 1: got 3 columns"), HasSubstr("at least 5")));
 }
 
+TEST_F(ReadersTest, TsvOfASpreadsheet) {
+  EXPECT_THAT(
+      read_tsv(file("q.tsv",
+                    "Before\tVorher\n"
+                    "\"He said \"\"good morning\"\" to us\"\t\"Er sagte \"\"guten Morgen\"\"\"\r\n"
+                    "Open it\tOeffnen\n\"two\nlines\"\t\"zwei\nZeilen\"\n\"a\tb\"\tc\n"),
+               1, 2)
+          .pairs,
+      ElementsAre(is_pair("Before", "Vorher"), is_pair("He said \"good morning\" to us", "Er sagte \"guten Morgen\""),
+                  is_pair("Open it", "Oeffnen"), is_pair("two\nlines", "zwei\nZeilen"), is_pair("a\tb", "c")));
+  EXPECT_THAT(read_tsv(file("all.tsv", "1\t\"cat\"\t\"Katze\"\n2\t\"dog\"\t\"Hund\"\n"), 2, 3).pairs,
+              ElementsAre(is_pair("cat", "Katze"), is_pair("dog", "Hund")));
+}
+
+// Quotes of the text itself: none of these files is a spreadsheet's.
+TEST_F(ReadersTest, TsvWithQuotesOfItsText) {
+  EXPECT_THAT(read_tsv(file("a.tsv", "\"Yes.\"\t\"Ja.\"\nNo.\tNein.\n"), 1, 2).pairs,
+              ElementsAre(is_pair("\"Yes.\"", "\"Ja.\""), is_pair("No.", "Nein.")));
+  EXPECT_THAT(read_tsv(file("b.tsv", "\"A\" and \"B\"\tx\n\"\"\"C\"\"\"\ty\n"), 1, 2).pairs,
+              ElementsAre(is_pair("\"A\" and \"B\"", "x"), is_pair("\"\"\"C\"\"\"", "y")));
+  EXPECT_THAT(read_tsv(file("c.tsv", "\"Open\tx\nClose.\"\ty\n"), 1, 2).pairs,
+              ElementsAre(is_pair("\"Open", "x"), is_pair("Close.\"", "y")));
+  EXPECT_THAT(read_tsv(file("d.tsv", "a\tb\nx\t\"Open.\nClose.\"\ty\n"), 1, 2).pairs,
+              ElementsAre(is_pair("a", "b"), is_pair("x", "\"Open."), is_pair("Close.\"", "y")));
+  EXPECT_THAT(read_tsv(file("e.tsv", "\"Hi\"\"\tx\n"), 1, 2).pairs, ElementsAre(is_pair("\"Hi\"\"", "x")));
+}
+
 TEST_F(ReadersTest, AlignedFiles) {
   const std::string english = file("c.en", "a\nb\n"), german = file("c.de", "x\ny");
   const Bitext bitext = read_aligned(english, german);
@@ -68,6 +95,20 @@ TEST_F(ReadersTest, TmxOfOldVersionsAndOfAnySource) {
   EXPECT_EQ(bitext.source_lang, "en");
   EXPECT_EQ(bitext.target_lang, "de");
   EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("a <cat>", "eine Katze")));
+}
+
+TEST_F(ReadersTest, CodeThatEndsALineIsABlank) {
+  const std::string memory =
+      file("br.tmx",
+           "<tmx version='1.4'><header srclang='en'/><body><tu><tuv xml:lang='en'><seg>Press<ph>"
+           "&lt;br/&gt;</ph>the <bpt i='1'>&lt;b&gt;</bpt>red<ept i='1'>&lt;/b&gt;</ept>dish "
+           "key<ph type='lb'/>now</seg></tuv><tuv xml:lang='de'><seg>x</seg></tuv></tu></body></tmx>");
+  EXPECT_THAT(read_tmx(memory, {}).pairs, ElementsAre(is_pair("Press the reddish key now", "x")));
+  const std::string xliff =
+      file("br.xlf",
+           "<xliff><file source-language='en' target-language='de'><trans-unit><source>Press<x ctype='lb'/>the<ph "
+           "equiv-text='&lt;br/&gt;'/>un<x/>broken</source><target>x</target></trans-unit></file></xliff>");
+  EXPECT_THAT(read_xliff(xliff).pairs, ElementsAre(is_pair("Press the unbroken", "x")));
 }
 
 std::string memory_in(const std::string& encoding, const std::string& german) {

@@ -8,6 +8,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/corpus_clean.h"
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/unicode.h"
 
@@ -89,13 +90,29 @@ bool holds_code(std::string_view name) {
   return std::find(kCode.begin(), kCode.end(), name) != kCode.end();
 }
 
+// Whether an element of code stands for the end of a line or a paragraph: by its type, or by the tag that it holds.
+bool ends_line(const pugi::xml_node& code) {
+  static constexpr std::array<std::string_view, 5> kTypes = {"lb", "x-lb", "x-br", "x-html-br", "xlf:lb"};
+  for (const char* name : {"ctype", "type", "subType"})
+    if (std::ranges::find(kTypes, std::string_view(code.attribute(name).as_string())) != kTypes.end()) return true;
+  for (const std::string content : {code.child_value(), code.attribute("equiv-text").as_string(),
+                                    code.attribute("equiv").as_string(), code.attribute("disp").as_string()}) {
+    if (content == "\\n") return true;
+    const std::string text = strip_markup(content);
+    if (!text.empty() && trim(text).empty()) return true;
+  }
+  return false;
+}
+
 // A walk without recursion: elements may be nested to any depth.
 std::string text_of(const pugi::xml_node& root) {
   std::string text;
   for (pugi::xml_node node = root.first_child(); node;) {
     if (node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata) text += node.value();
     pugi::xml_node next;
-    if (node.type() == pugi::node_element && !holds_code(node.name())) next = node.first_child();
+    const bool is_element = node.type() == pugi::node_element, is_code = is_element && holds_code(node.name());
+    if (is_code && ends_line(node)) text += ' ';
+    if (is_element && !is_code) next = node.first_child();
     while (!next && node != root) {
       next = node.next_sibling();
       node = node.parent();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -58,6 +59,14 @@ constexpr std::array kOtherNames = std::to_array<Entity>(
      {"lang", 10216},   {"rang", 10217},  {"loz", 9674},     {"spades", 9824}, {"clubs", 9827},  {"hearts", 9829},
      {"diams", 9830}});
 
+constexpr auto kBlocks = std::to_array<std::string_view>(
+    {"address",    "article",  "aside",    "blockquote", "body",   "br",     "button",  "caption", "center",
+     "col",        "colgroup", "dd",       "details",    "dialog", "div",    "dl",      "dt",      "fieldset",
+     "figcaption", "figure",   "footer",   "form",       "h1",     "h2",     "h3",      "h4",      "h5",
+     "h6",         "head",     "header",   "hr",         "html",   "legend", "li",      "main",    "menu",
+     "nav",        "ol",       "optgroup", "option",     "p",      "pre",    "section", "select",  "summary",
+     "table",      "tbody",    "td",       "tfoot",      "th",     "thead",  "title",   "tr",      "ul"});
+
 // Browsers read the numbers from 128 to 159 as the characters of windows-1252, which text of old programs means by
 // them; 0 where that has none.
 constexpr uint32_t kFirstWindows = 0x80;
@@ -95,20 +104,37 @@ uint32_t code_of(std::string_view name) {
 
 }  // namespace
 
+Reference leading_reference(std::string_view text) {
+  constexpr size_t kLongest = 64;
+  const auto is_of_name = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) != 0 || byte >= 0x80 || c == '#' || c == '_' || c == '-' || c == '.' || c == ':';
+  };
+  if (!text.starts_with('&')) return {};
+  size_t end = 1;
+  while (end < std::min(text.size(), kLongest) && is_of_name(text[end])) ++end;
+  if (end == 1 || end == text.size() || text[end] != ';') return {};
+  Reference reference{.size = end + 1, .character = {}};
+  constexpr size_t kLongestKnown = 12;  // with & and ;
+  const uint32_t code = reference.size > kLongestKnown ? 0 : code_of(text.substr(1, end - 1));
+  if (code != 0) append_character(reference.character, static_cast<UChar32>(code));
+  return reference;
+}
+
 std::string decode_entities(std::string_view text) {
-  constexpr size_t kLongest = 12;  // with & and ;
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    const size_t end = text[i] == '&' ? text.substr(i, kLongest).find(';') : std::string_view::npos;
-    const uint32_t code = end == std::string_view::npos ? 0 : code_of(text.substr(i + 1, end - 1));
-    if (code == 0) {
+    const Reference reference = leading_reference(text.substr(i));
+    if (reference.character.empty()) {
       out.push_back(text[i++]);  // an entity may begin behind it, as in "AT&T &quot;"
       continue;
     }
-    append_character(out, static_cast<UChar32>(code));
-    i += end + 1;
+    out += reference.character;
+    i += reference.size;
   }
   return out;
 }
+
+bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
 
 }  // namespace fovea::text

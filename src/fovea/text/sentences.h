@@ -6,14 +6,15 @@
 
 namespace fovea::text {
 
-// Splits text into sentences by ICU's rules for the language, less the breaks after its abbreviations.
+// Splits text into sentences by ICU's rules for the language, less the breaks after its abbreviations, after initials,
+// and after ordinal numbers where a full stop marks them.
 class SentenceSplitter {
  public:
   explicit SentenceSplitter(const std::string& language);  // "de", "pt-BR"; unknown ones split by the common rules
   ~SentenceSplitter();
   SentenceSplitter(const SentenceSplitter&) = delete;
   SentenceSplitter& operator=(const SentenceSplitter&) = delete;
-  // Trimmed; none for blank text.
+  // Without white space of any kind at their ends; none for blank text.
   std::vector<std::string> split(std::string_view text);
 
  private:

@@ -28,6 +28,57 @@ TEST(Sentences, AbbreviationsEndNothing) {
   EXPECT_THAT(french.split("Une touche, p. ex. Entrée. Suite."), ElementsAre("Une touche, p. ex. Entrée.", "Suite."));
 }
 
+TEST(Sentences, DatesAndOrdinalsEndNothing) {
+  const auto split = [](const char* language, const char* text) { return SentenceSplitter(language).split(text); };
+  for (const auto& [language, text] : {
+           std::pair("de", "Am 3. Oktober 1990 war es kalt."),
+           std::pair("de-AT", "Das 19. Jahrhundert begann."),
+           std::pair("de", "Ludwig XIV. Er regierte lange."),
+           std::pair("de", "(3. Auflage)"),
+           std::pair("cs", "Dne 28. Října 1918 vznikla republika."),
+           std::pair("da", "Den 5. Maj 1945 blev landet frit."),
+           std::pair("nb", "Den 17. Mai er en festdag."),
+           std::pair("fi", "Se tapahtui 6. Joulukuuta 1917."),
+           std::pair("hu", "A 3. Fejezet itt van."),
+           std::pair("pl", "Jan III. Sobieski był królem."),
+           std::pair("sl", "Dne 25. Junija 1991 se je začelo."),
+           std::pair("hr", "Dana 8. Listopada 1991."),
+           std::pair("tr", "Bu 2. Dünya savaşıdır."),
+           std::pair("lv", "Tas notika 18. Novembrī."),
+       })
+    EXPECT_THAT(split(language, text), ElementsAre(text)) << language;
+  EXPECT_THAT(split("de", "Es war 1990. Danach kam 1991."), ElementsAre("Es war 1990.", "Danach kam 1991."));
+  EXPECT_THAT(split("de", "Es kostet 1,5. Gut."), ElementsAre("Es kostet 1,5.", "Gut."));
+  EXPECT_THAT(split("en", "It has 3. Then it has 4."), ElementsAre("It has 3.", "Then it has 4."));
+}
+
+TEST(Sentences, InitialsRanksAndMonthsEndNothing) {
+  const auto split = [](const char* language, const char* text) { return SentenceSplitter(language).split(text); };
+  for (const auto& [language, text] : {
+           std::pair("en", "It is by J. S. Bach and George W. Bush."),
+           std::pair("en", "The U.S. Army met Gen. Lee and Lt. Col. Smith on Jan. 5 with Rev. King."),
+           std::pair("de", "Herr Dipl.-Ing. Meier und Hrn. Prof. Dr. Weiß trafen E. T. A. Hoffmann."),
+           std::pair("fr", "Voici Mme. Dupont et le gén. Leclerc avec J.-P. Sartre."),
+           std::pair("es", "El Sr. García y la Dra. López llegaron."),
+           std::pair("it", "Il sig. Rossi e il dott. Bianchi."),
+           std::pair("nl", "Dhr. Jansen en prof. De Vries."),
+           std::pair("ru", "Это А. С. Пушкин и проф. Иванов."),
+           std::pair("el", "Ο κ. Παπαδόπουλος ήρθε."),
+           std::pair("cs", "Přišel MUDr. Novák a Ing. Svoboda."),
+           std::pair("xx", "It is J. S. Bach."),
+       })
+    EXPECT_THAT(split(language, text), ElementsAre(text)) << language;
+  EXPECT_THAT(split("en", "He did it all. That is all. Go. No."),
+              ElementsAre("He did it all.", "That is all.", "Go.", "No."));
+}
+
+TEST(Sentences, BlanksOfAnyKindStandBetween) {
+  SentenceSplitter english("en");
+  EXPECT_THAT(english.split("One here.\u00a0Two there.\u3000\u2009Three. \u00a0"),
+              ElementsAre("One here.", "Two there.", "Three."));
+  EXPECT_THAT(english.split("\u00a0\u3000"), IsEmpty());
+}
+
 TEST(Sentences, NumbersStayWithWhatTheyNumber) {
   SentenceSplitter english("en");
   EXPECT_THAT(english.split("1. Open it. 2. Close it."), ElementsAre("1. Open it.", "2. Close it."));

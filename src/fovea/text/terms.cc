@@ -12,6 +12,8 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/spreadsheet_lines.h"
+#include "fovea/text/unicode.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -87,7 +89,7 @@ TermList::TermList(std::vector<Term> terms, std::string name) : terms_(std::move
 
 void TermList::add(size_t term) {
   const Term& added = terms_[term];
-  const std::vector<std::string> words = term_words(added.source);
+  const std::vector<std::string> words = term_words(normalise(added.source));
   if (words.empty() || term_words(added.target).empty()) {
     throw Error(cat(where(added), ": got a term without a ", words.empty() ? "source" : "target",
                     "; expected words on both sides of the tab"));
@@ -101,8 +103,27 @@ void TermList::add(size_t term) {
 
 std::string TermList::where(const Term& term) const { return term.line > 0 ? cat(name_, ", line ", term.line) : name_; }
 
+namespace {
+
+// The columns of the line, which is number `line` of `name`.
+Term term_of(const std::vector<std::string>& columns, int64_t line, const std::string& name) {
+  if (columns.size() != 2) {
+    const size_t tabs = columns.size() - 1;
+    throw Error(cat(name, ", line ", line, ": got ", tabs == 0 ? "no tab" : cat(tabs, " tabs"),
+                    "; expected SOURCE<TAB>TARGET"));
+  }
+  return {std::string(trim(columns[0])), std::string(trim(columns[1])), line};
+}
+
+}  // namespace
+
 TermList TermList::from_text(std::string_view text, const std::string& name) {
-  std::vector<Term> terms;
+  struct Row {
+    std::vector<std::string> columns;
+    int64_t line;
+  };
+  std::vector<Row> plain, unquoted;
+  SpreadsheetLines spreadsheet;
   int64_t number = 0;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (std::string_view rest = text; !rest.empty();) {
@@ -114,14 +135,12 @@ TermList TermList::from_text(std::string_view text, const std::string& name) {
     if (const std::optional<BadByte> bad = find_bad_byte(line))
       throw Error(cat(name, ", line ", number, ": ", bad->why));
     if (is_empty_line(line)) continue;
-    const auto tabs = std::ranges::count(line, '\t');
-    if (tabs != 1) {
-      throw Error(cat(name, ", line ", number, ": got ", tabs == 0 ? "no tab" : cat(tabs, " tabs"),
-                      "; expected SOURCE<TAB>TARGET"));
-    }
-    const size_t tab = line.find('\t');
-    terms.push_back({std::string(trim(line.substr(0, tab))), std::string(trim(line.substr(tab + 1))), number});
+    spreadsheet.add(line, [&](const std::vector<std::string>& columns) { unquoted.push_back({columns, number}); });
+    plain.push_back({split(line, '\t'), number});
   }
+  std::vector<Term> terms;
+  for (const Row& row : spreadsheet.is_spreadsheet() ? unquoted : plain)
+    terms.push_back(term_of(row.columns, row.line, name));
   if (terms.empty()) throw Error(cat(name, ": got no term; expected lines SOURCE<TAB>TARGET"));
   return {std::move(terms), name};
 }
@@ -145,7 +164,7 @@ const TermList::Entry* TermList::longest_at(const std::vector<std::string>& word
 }
 
 std::vector<std::vector<size_t>> TermList::find(std::string_view line) const {
-  const std::vector<std::string> words = term_words(line);
+  const std::vector<std::string> words = term_words(normalise(line));
   const auto begins = std::ranges::find_if(words, begins_inside_word);
   const auto first_word = static_cast<size_t>(begins - words.begin());
   std::vector<std::vector<size_t>> found;

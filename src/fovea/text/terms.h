@@ -17,8 +17,9 @@ struct Term {
 // one of their targets.
 class TermList {
  public:
-  // Reads lines SOURCE<TAB>TARGET; empty lines are left out. Throws an Error that names the file and the line if a line
-  // has no tab, more than one, an empty side or bytes that are not UTF-8, and if the file has no term.
+  // Reads lines SOURCE<TAB>TARGET, with the quotes of a spreadsheet if one wrote them; empty lines are left out. Throws
+  // an Error that names the file and the line if a line has no tab, more than one, an empty side or bytes that are not
+  // UTF-8, and if the file has no term.
   static TermList load(const std::string& path);
   // `name` says in messages where the text, or the terms, come from.
   static TermList from_text(std::string_view text, const std::string& name);
@@ -29,7 +30,8 @@ class TermList {
 
   // Returns the terms of each place of the line where a source stands, as their numbers in terms(), in the order of the
   // places: those of the longest source that begins at a word and has no word of an earlier place. The first word of
-  // the line also counts without its capital. A line's words are those of term_words().
+  // the line also counts without its capital. A line's words are those of term_words() after normalise(),
+  // and so are a source's.
   std::vector<std::vector<size_t>> find(std::string_view line) const;
 
  private:

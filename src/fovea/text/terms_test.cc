@@ -81,5 +81,19 @@ TEST(TermTexts, HaveCapitalsAndEndsOfWords) {
   EXPECT_FALSE(ends_inside_word("Hund."));
 }
 
+TEST(Terms, OfASpreadsheet) {
+  const TermList list = TermList::from_text("the \"old\" row\tx\n", "terms");
+  EXPECT_EQ(list.terms()[0].source, "the \"old\" row");
+  const TermList quoted = TermList::from_text("\"the \"\"old\"\" row\"\tdie Zeile\ncell\tZelle\n", "terms");
+  EXPECT_EQ(quoted.terms()[0].source, "the \"old\" row");
+  EXPECT_EQ(quoted.terms()[1].target, "Zelle");
+  EXPECT_EQ(quoted.terms()[1].line, 2);
+}
+
+TEST(Terms, StandInLinesThatAreNotClean) {
+  const TermList list = TermList::from_text("caf\u00e9 row\tx\n", "terms");
+  EXPECT_EQ(list.find("The cafe\u0301\u00a0row and the caf\u00e9\u00ad row").size(), 2U);
+}
+
 }  // namespace
 }  // namespace fovea::text::terms_test

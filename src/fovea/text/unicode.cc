@@ -14,6 +14,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/code_points.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::text {
 namespace {
@@ -67,6 +68,120 @@ icu::LocalUConverterPointer converter_of(const std::string& charset) {
   return converter;
 }
 
+// Writes the text of a line that is cleaned, and where it differs.
+class LineCleaner {
+ public:
+  using Keeps = std::function<bool(int32_t character)>;
+  LineCleaner(std::string_view line, const Keeps& keeps) : line_(line), keeps_(keeps) {}
+
+  CleanLine clean() {
+    // An invisible mark keeps apart what would compose.
+    std::string visible;
+    visible.reserve(line_.size());
+    each([&](UChar32 c, size_t begin, size_t end) {
+      if (!is_dropped(c)) visible += line_.substr(begin, end - begin);
+    });
+    composes_ = nfc(visible) != visible;
+    cleaned_.text.reserve(visible.size());
+    each([&](UChar32 c, size_t begin, size_t end) { add(c, begin, end); });
+    flush();
+    if (is_made_blank_) drop_last_blank();
+    return std::move(cleaned_);
+  }
+
+ private:
+  // Calls visit(character, begin, end). Bytes that are not UTF-8 come as a negative number.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(line_.data());
+    for (size_t i = 0; i < line_.size();) {
+      const size_t begin = i;
+      UChar32 c = 0;
+      U8_NEXT(bytes, i, line_.size(), c);
+      visit(c, begin, i);
+    }
+  }
+
+  bool is_dropped(UChar32 c) const { return is_invisible(c) && !keeps_(c); }
+
+  bool begins_segment(UChar32 c) const {
+    if (!composes_ || c < 0) return true;
+    UErrorCode status = U_ZERO_ERROR;
+    const icu::Normalizer2* normalizer = icu::Normalizer2::getNFCInstance(status);
+    return U_FAILURE(status) || normalizer->hasBoundaryBefore(c) != 0;
+  }
+
+  void add(UChar32 c, size_t begin, size_t end) {
+    if (is_dropped(c)) {
+      is_changed_ = true;  // it counts to the segment before
+      end_ = end;
+      return;
+    }
+    if (begins_segment(c)) flush();
+    segment_ += line_.substr(begin, end - begin);
+    end_ = end;
+  }
+
+  // Writes the characters that compose with each other, and begins new ones.
+  void flush() {
+    if (segment_.empty()) return;
+    if (composes_ && is_valid_utf8(segment_) && !is_kept(segment_)) {
+      const std::string composed = nfc(segment_);
+      is_changed_ = is_changed_ || composed != segment_;
+      segment_ = composed;
+    }
+    const size_t first = cleaned_.text.size();
+    const auto* bytes = reinterpret_cast<const uint8_t*>(segment_.data());
+    for (size_t i = 0; i < segment_.size();) {
+      const size_t begin = i;
+      UChar32 c = 0;
+      U8_NEXT(bytes, i, segment_.size(), c);
+      write(c, std::string_view(segment_).substr(begin, i - begin));
+    }
+    if (is_changed_) cleaned_.changes.push_back({first, cleaned_.text.size(), begin_, end_});
+    segment_.clear();
+    is_changed_ = false;
+    begin_ = end_;
+  }
+
+  void drop_last_blank() {
+    cleaned_.text.pop_back();
+    for (CleanLine::Change& change : cleaned_.changes) {
+      change.begin = std::min(change.begin, cleaned_.text.size());
+      change.end = std::min(change.end, cleaned_.text.size());
+    }
+  }
+
+  bool is_kept(std::string_view characters) const {
+    bool all = true;
+    each_character(characters, [&](UChar32 c) { all = all && keeps_(c); });
+    return all;
+  }
+
+  void write(UChar32 c, std::string_view bytes) {
+    std::string& text = cleaned_.text;
+    const bool makes_blank = c >= 0 && is_blank(c) && !keeps_(c);
+    if (!makes_blank && !(c == ' ' && is_made_blank_)) {
+      text += bytes;
+      is_made_blank_ = false;
+    } else if (makes_blank && !text.empty() && text.back() != ' ') {
+      is_changed_ = is_changed_ || bytes != " ";
+      text += ' ';
+      is_made_blank_ = true;
+    } else {
+      is_changed_ = true;
+    }
+  }
+
+  std::string_view line_;
+  const Keeps& keeps_;
+  bool composes_ = false;
+  std::string segment_;
+  size_t begin_ = 0, end_ = 0;  // of the segment, in the line
+  bool is_changed_ = false, is_made_blank_ = false;
+  CleanLine cleaned_;
+};
+
 }  // namespace
 
 std::string nfc(std::string_view text) {
@@ -80,22 +195,45 @@ std::string nfc(std::string_view text) {
 }
 
 std::string normalise(std::string_view text) {
-  // An invisible mark keeps apart what would compose.
-  std::string visible, out;
-  visible.reserve(text.size());
-  each_character(text, [&visible](UChar32 c) {
-    if (!is_invisible(c)) append_character(visible, c);
-  });
-  out.reserve(visible.size());
-  each_character(nfc(visible), [&out](UChar32 c) {
-    if (!is_blank(c)) {
-      append_character(out, c);
-    } else if (!out.empty() && out.back() != ' ') {
-      out.push_back(' ');
-    }
-  });
-  if (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
+  return LineCleaner(text, [](int32_t) { return false; }).clean().text;
+}
+
+std::optional<CleanLine> clean_line(std::string_view line, const std::function<bool(int32_t character)>& keeps) {
+  if (std::ranges::all_of(line, [](char c) { return c >= ' ' && c < 0x7f; })) return std::nullopt;
+  CleanLine cleaned = LineCleaner(line, keeps).clean();
+  if (cleaned.text == line) return std::nullopt;
+  return cleaned;
+}
+
+size_t CleanLine::line_begin(size_t at) const {
+  const auto next = std::ranges::upper_bound(changes, at, {}, &Change::begin);
+  if (next == changes.begin()) return at;
+  const Change& last = *std::prev(next);
+  return at < last.end ? last.line_begin : last.line_end + (at - last.end);
+}
+
+size_t CleanLine::line_end(size_t at) const {
+  const auto next = std::ranges::lower_bound(changes, at, {}, &Change::begin);
+  if (next == changes.begin()) return at;
+  const Change& last = *std::prev(next);
+  return at <= last.end ? last.line_end : last.line_end + (at - last.end);
+}
+
+size_t leading_blanks_size(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size() && white_space_size(text.substr(size)) > 0) size += white_space_size(text.substr(size));
+  return size;
+}
+
+size_t trailing_blanks_size(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0) {
+    size_t begin = end - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
+    if (white_space_size(text.substr(begin, end - begin)) != end - begin) break;
+    end = begin;
+  }
+  return text.size() - end;
 }
 
 int64_t terminal_columns(std::string_view text) {

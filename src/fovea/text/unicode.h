@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,29 @@ std::string nfc(std::string_view text);
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
 // marks and other invisible marks go. The text must be valid UTF-8.
 std::string normalise(std::string_view text);
+
+// A line that clean_line() changed, and the places of its text in the line.
+struct CleanLine {
+  // Bytes of the text that stand for other bytes of the line; all others are copies.
+  struct Change {
+    size_t begin = 0, end = 0;            // in the text
+    size_t line_begin = 0, line_end = 0;  // in the line
+  };
+  std::string text;
+  std::vector<Change> changes;  // in their order
+  // The place in the line at which the text's byte `at` begins, or behind which the bytes before it end.
+  size_t line_begin(size_t at) const;
+  size_t line_end(size_t at) const;
+};
+
+// Does to a line what normalise() does to a text, except for characters that `keeps` keeps: they stay, and compose with
+// no other if all their parts stay. Kept blanks may stand at the ends and side by side. Bytes that are not UTF-8 stay.
+// Returns none if nothing changes.
+std::optional<CleanLine> clean_line(std::string_view line, const std::function<bool(int32_t character)>& keeps);
+
+// The bytes of the white space at the beginning of the text, and at its end: Unicode's, and what ASCII has.
+size_t leading_blanks_size(std::string_view text);
+size_t trailing_blanks_size(std::string_view text);
 
 // The columns of a terminal that the text takes: two a wide character, as of Chinese, none a mark on the one before.
 int64_t terminal_columns(std::string_view text);

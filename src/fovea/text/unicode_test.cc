@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "fovea/base/empty_line.h"
 #include "fovea/base/rng.h"
@@ -43,6 +46,82 @@ TEST(Unicode, NormaliseTwiceIsNormaliseOnce) {
     const std::string once = normalise(text);
     ASSERT_EQ(normalise(once), once) << text;
   }
+}
+
+// A character's number is kept if it is among `kept`, as are blanks.
+std::optional<CleanLine> cleaned(std::string_view line, std::u32string_view kept = {}) {
+  return clean_line(line, [&](int32_t c) {
+    return c == ' ' || c < 0x80 ? c >= ' ' : kept.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
+  });
+}
+
+TEST(Unicode, ALineIsCleanedExceptForCharactersThatAreKept) {
+  const auto text = [](std::string_view line, std::u32string_view kept = {}) {
+    const std::optional<CleanLine> clean = cleaned(line, kept);
+    return clean ? clean->text : std::string(line);
+  };
+  EXPECT_EQ(text("insert\u00a0a\u2009row"), "insert a row");
+  EXPECT_EQ(text("insert\u00a0a\u2009row", U"\u00a0"), "insert\u00a0a row");
+  EXPECT_EQ(text("\ufeffSil\u00adbe\u200b"), "Silbe");
+  EXPECT_EQ(text("Sil\u00adbe", U"\u00ad"), "Sil\u00adbe");
+  EXPECT_EQ(text("cafe\u0301"), "caf\u00e9");
+  EXPECT_EQ(text("cafe\u0301", U"\u0301"), "cafe\u0301") << "a vocabulary of decomposed text";
+  EXPECT_EQ(text("cafe\u00ad\u0301"), "caf\u00e9");
+  EXPECT_EQ(text("\u212b"), "\u00c5");
+  EXPECT_EQ(text(" two  blanks "), " two  blanks ") << "they are known";
+  EXPECT_EQ(text("a \u00a0 b"), "a  b");
+  EXPECT_EQ(text("a\u00a0 b\t\u00a0"), "a b");
+  EXPECT_EQ(text("\u00a0a\u00a0 "), "a");
+  EXPECT_EQ(text("\u00a0\ufeff"), "");
+  EXPECT_EQ(text("a\xff\u00a0\xc3 e\u0301"), "a\xff \xc3 \u00e9") << "bytes that are no text stay";
+  for (const char* line : {"plain text", "Größe — 文件", "q\u0323\u0307"}) EXPECT_FALSE(cleaned(line)) << line;
+}
+
+TEST(Unicode, ACleanLineKnowsThePlacesInTheLine) {
+  const std::string line = "\ufeffa\u00a0cafe\u0301\u00ad b\u00a0";
+  const std::optional<CleanLine> clean = cleaned(line);
+  ASSERT_TRUE(clean);
+  EXPECT_EQ(clean->text, "a caf\u00e9 b");
+  const auto of = [&](std::string_view word) {
+    const size_t at = clean->text.find(word);
+    const size_t begin = clean->line_begin(at);
+    return line.substr(begin, clean->line_end(at + word.size()) - begin);
+  };
+  EXPECT_EQ(of("a "), "\ufeffa\u00a0");
+  EXPECT_EQ(of("caf"), "caf");
+  EXPECT_EQ(of("\u00e9"), "e\u0301\u00ad");
+  EXPECT_EQ(of(" b"), " b");
+  EXPECT_EQ(of("b"), "b");
+}
+
+// The places never fall and lie in the line, whatever its bytes are.
+TEST(Unicode, PlacesOfCleanLinesAreOrdered) {
+  static constexpr std::array<std::string_view, 12> kParts = {"e", "\u0301", "\u0323", "\u00ad", "\u200b", "\ufeff",
+                                                              " ", "\u00a0", "\t",     "\xff",   "\u212b", "x"};
+  Rng rng(2);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string line;
+    for (uint64_t parts = rng.below(12); parts > 0; --parts) line += kParts[rng.below(kParts.size())];
+    const std::optional<CleanLine> clean = cleaned(line);
+    if (!clean) continue;
+    EXPECT_FALSE(cleaned(clean->text)) << clean->text;
+    size_t last = 0;
+    for (size_t at = 0; at < clean->text.size(); ++at) {
+      const size_t begin = clean->line_begin(at), end = clean->line_end(at + 1);
+      ASSERT_LE(last, begin) << line;
+      ASSERT_LT(begin, end) << line;
+      ASSERT_LE(end, line.size()) << line;
+      last = begin;
+    }
+  }
+}
+
+TEST(Unicode, BlanksAtTheEndsOfAText) {
+  EXPECT_EQ(leading_blanks_size("\u00a0 \tx\u3000"), 4U);
+  EXPECT_EQ(trailing_blanks_size("\u00a0x\u3000 "), 4U);
+  EXPECT_EQ(leading_blanks_size("\u00a0"), 2U);
+  EXPECT_EQ(trailing_blanks_size("\u00a0"), 2U);
+  EXPECT_EQ(trailing_blanks_size("\x80"), 0U);
 }
 
 // base/empty_line.h has a table of its own. Code points that ICU's Unicode does not assign yet are left out.

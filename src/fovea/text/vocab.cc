@@ -18,9 +18,11 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/code_points.h"
 #include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
+#include "fovea/text/unicode.h"
 #include "fovea/text/unit_split.h"
 
 namespace fovea::text {
@@ -185,9 +187,33 @@ const std::string& Vocab::bytes() const { return model_->bytes; }
 
 VocabType Vocab::type() const { return model_->spec.type; }
 
-void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
+void Vocab::clean_lines() {
+  const auto characters = std::make_shared<std::set<int32_t>>();
+  for (int id = 0; id < model_->processor.GetPieceSize(); ++id)
+    each_character(model_->processor.IdToPiece(id), [&](int32_t character) { characters->insert(character); });
+  characters_ = characters;
+}
+
+bool Vocab::has_character(int32_t character) const {
+  if (character == ' ' || characters_->contains(character)) return true;
+  if (!model_->spec.has_charsmap) return false;
+  std::string text;
+  append_character(text, character);
+  std::vector<int> ids;
+  require_encoded(model_->processor.Encode(text, &ids));
+  return std::ranges::none_of(ids, [&](int id) { return id == unk() || is_byte(id); });
+}
+
+std::optional<CleanLine> Vocab::cleaned(std::string_view line) const {
+  if (!characters_) return std::nullopt;
+  return clean_line(line, [this](int32_t character) { return has_character(character); });
+}
+
+void Vocab::encode(std::string_view given, std::vector<int32_t>& ids) const {
+  const std::optional<CleanLine> clean = cleaned(given);
+  std::string_view line = clean ? clean->text : given;
   if (adder_) {
-    for (const PieceSpan& span : encode_spans(line)) ids.push_back(static_cast<int32_t>(span.id));
+    for (const PieceSpan& span : spans_as_given(line)) ids.push_back(static_cast<int32_t>(span.id));
     return;
   }
   if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
@@ -225,7 +251,9 @@ void Vocab::merge_added(std::string_view line, const std::vector<PieceSpan>& own
   }
 }
 
-std::vector<std::string> Vocab::pieces(std::string_view line) const {
+std::vector<std::string> Vocab::pieces(std::string_view given) const {
+  const std::optional<CleanLine> clean = cleaned(given);
+  const std::string_view line = clean ? clean->text : given;
   std::vector<std::string> own, behind;
   std::string_view rest = line;
   if (const std::optional<PieceSpan> mark = model_->mark_before(line)) {
@@ -247,6 +275,19 @@ std::vector<std::string> Vocab::pieces(std::string_view line) const {
 }
 
 std::vector<PieceSpan> Vocab::encode_spans(std::string_view line) const {
+  const std::optional<CleanLine> clean = cleaned(line);
+  if (!clean) return spans_as_given(line);
+  std::vector<PieceSpan> spans = spans_as_given(clean->text);
+  for (PieceSpan& span : spans) {
+    const size_t end = clean->line_end(span.end);
+    span.begin = clean->line_begin(span.begin);
+    span.end = std::max(span.begin, end);
+  }
+  return spans;
+}
+
+// The spans of a line that is not cleaned.
+std::vector<PieceSpan> Vocab::spans_as_given(std::string_view line) const {
   std::vector<PieceSpan> own = own_spans(line);
   if (!adder_) return own;
   std::vector<PieceSpan> spans;
@@ -353,7 +394,7 @@ LeadingBlanks Vocab::leading_blanks() const {
 bool Vocab::splits_at_blanks() const {
   const ModelSpec& spec = model_->spec;
   // Rules of normalisation may make a run of blanks of other white space, which a cut does not look for.
-  return !adder_ && model_->marks.empty() && spec.add_dummy_prefix && !model_->has_blanks_inside &&
+  return !adder_ && !characters_ && model_->marks.empty() && spec.add_dummy_prefix && !model_->has_blanks_inside &&
          !(model_->has_blank_runs && spec.has_charsmap);
 }
 
@@ -361,7 +402,8 @@ bool Vocab::has_blank_runs() const { return model_->has_blank_runs; }
 
 bool Vocab::splits_anywhere() const {
   const ModelSpec& spec = model_->spec;
-  return type() == VocabType::kChar && !spec.add_dummy_prefix && !spec.remove_extra_whitespaces && !spec.has_charsmap;
+  return type() == VocabType::kChar && !characters_ && !spec.add_dummy_prefix && !spec.remove_extra_whitespaces &&
+         !spec.has_charsmap;
 }
 
 }  // namespace fovea::text

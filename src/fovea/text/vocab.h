@@ -3,12 +3,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace fovea::text {
+
+struct CleanLine;
 
 // The origin of a model's pieces, numbered as in SentencePiece's files.
 enum class VocabType : uint8_t { kUnigram = 1, kBpe, kWord, kChar };
@@ -37,6 +40,11 @@ class Vocab {
   // Throws an Error that names the path if the file is missing or not a SentencePiece model.
   static Vocab load(const std::string& path);
   static Vocab from_bytes(const std::string& bytes, const std::string& name);
+
+  // Makes encode(), encode_spans() and pieces() read a line as `fovea corpus` cleans text (clean_line() in unicode.h),
+  // except for characters that the vocabulary has: the characters of its pieces, and characters that its rules of
+  // normalisation change. The places of spans are those of the line as it is.
+  void clean_lines();
 
   // Makes encode(), encode_spans() and pieces() add the pieces of `adder` too, which stand for no bytes. The adder is
   // called by several threads at once.
@@ -79,12 +87,16 @@ class Vocab {
  private:
   Vocab();
   int checked(int64_t id) const;
+  bool has_character(int32_t character) const;
+  std::optional<CleanLine> cleaned(std::string_view line) const;  // none if nothing changes
   std::vector<PieceSpan> own_spans(std::string_view line) const;  // without those of the adder
+  std::vector<PieceSpan> spans_as_given(std::string_view line) const;
   template <class Add, class Keep>
   void merge_added(std::string_view line, const std::vector<PieceSpan>& own, const Add& add, const Keep& keep) const;
   struct Model;
   std::shared_ptr<Model> model_;
   PieceAdder adder_;
+  std::shared_ptr<const std::set<int32_t>> characters_;  // in the pieces; null: lines are not cleaned
 };
 
 inline constexpr double kMinCharacterCoverage = 0.98;  // SentencePiece's

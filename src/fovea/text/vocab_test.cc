@@ -11,6 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
+#include "fovea/text/line_encoder.h"
 
 namespace fovea::text::vocab_test {
 namespace {
@@ -353,6 +354,68 @@ TEST_F(VocabTest, ForeignIdsAreRefused) {
   const Vocab vocab = Vocab::load(folder_ / "v.spm");
   EXPECT_THAT(message_of([&] { vocab.decode({5, 120}); }), HasSubstr("got piece 120; expected 0 to 119"));
   EXPECT_THAT(message_of([&] { vocab.piece(-1); }), HasSubstr("got piece -1"));
+}
+
+TEST_F(VocabTest, LinesAreCleanedOfWhatTheVocabularyLacks) {
+  const std::string line = "\ufeffscho\u0308\u00a0ba\u00addu\u200b mor\u3000", clean = "sch\u00f6 badu mor";
+  for (const char* type : {"unigram", "bpe", "char", "word"}) {
+    VocabTraining options = training(cat(type, ".spm"));
+    options.type = type;
+    train_vocab(options);
+    const Vocab plain = Vocab::load(options.output);
+    Vocab vocab = plain;
+    vocab.clean_lines();
+    EXPECT_EQ(vocab.encode(line), plain.encode(clean)) << type;
+    EXPECT_NE(plain.encode(line), plain.encode(clean)) << type;
+    EXPECT_EQ(vocab.pieces(line), plain.pieces(clean)) << type;
+    const std::vector<PieceSpan> spans = vocab.encode_spans(line), own = plain.encode_spans(clean);
+    ASSERT_EQ(spans.size(), own.size()) << type;
+    size_t last = 0;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      EXPECT_EQ(spans[i].id, own[i].id);
+      EXPECT_LE(last, spans[i].begin);
+      EXPECT_LE(spans[i].begin, spans[i].end);
+      last = spans[i].end;
+    }
+    EXPECT_LE(last, line.size());
+    EXPECT_EQ(vocab.encode("ba  du "), plain.encode("ba  du ")) << "its own blanks stay: " << type;
+    std::vector<int32_t> by_words;
+    LineEncoder(vocab).encode("ba\u00a0 du", by_words);
+    EXPECT_EQ(std::vector<int64_t>(by_words.begin(), by_words.end()), plain.encode("ba du")) << type;
+  }
+}
+
+// A vocabulary of text that nobody cleaned has its characters; so do rules of normalisation that change them.
+TEST_F(VocabTest, LinesKeepWhatTheVocabularyHas) {
+  write_file(folder_ / "a.txt", some_text(400, 1) + "ba\u00a0du scho\u0308 ne\u00adl\n");
+  VocabTraining options = training("v.spm");
+  options.size = 130;
+  train_vocab(options);
+  const Vocab plain = Vocab::load(options.output);
+  Vocab vocab = plain;
+  vocab.clean_lines();
+  const std::string line = "ba\u00a0du scho\u0308 ne\u00adl";
+  EXPECT_EQ(vocab.encode(line), plain.encode(line));
+  EXPECT_EQ(vocab.encode(line + "\u2009x"), plain.encode(line + " x"));
+  options.normalization = "nmt_nfkc";
+  train_vocab(options);
+  const Vocab rules = Vocab::load(options.output);
+  Vocab cleans = rules;
+  cleans.clean_lines();
+  for (const std::string text : {"ba\u200bdu", "ba\u00a0du", "scho\u0308", "ba\u2009\u3000du"})
+    EXPECT_EQ(cleans.encode(text), rules.encode(text)) << text;
+}
+
+TEST_F(VocabTest, BytesForUnknownCharactersAreNotCharactersOfTheVocabulary) {
+  VocabTraining options = training("v.spm");
+  options.size = 400;
+  options.byte_fallback = true;
+  train_vocab(options);
+  const Vocab plain = Vocab::load(options.output);
+  Vocab vocab = plain;
+  vocab.clean_lines();
+  EXPECT_EQ(vocab.encode("ba\u00a0du"), plain.encode("ba du"));
+  EXPECT_EQ(vocab.encode("ba\u4e2ddu"), plain.encode("ba\u4e2ddu"));
 }
 
 }  // namespace

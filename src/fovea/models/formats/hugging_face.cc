@@ -60,6 +60,10 @@ void drop_positions(TensorTaker& tensors, const EncoderDecoderConfig& config, co
 ModelTables take_tables(TensorTaker& tensors, const EncoderDecoderConfig& config, const std::string& origin) {
   const int64_t width = config.dim_emb, source = config.dim_vocabs.at(0), target = config.dim_vocabs.at(1);
   ModelTables tables;
+  if (config.tied_embeddings_all) tensors.stand_in("model.shared.weight", {"lm_head.weight"});
+  if (config.tied_embeddings_all || config.tied_embeddings_src)
+    tensors.stand_in("model.shared.weight", {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"});
+  if (config.tied_embeddings) tensors.stand_in("model.decoder.embed_tokens.weight", {"lm_head.weight"});
   if (config.tied_embeddings_all || config.tied_embeddings_src) {
     tables.source = tables.target = tensors.take("model.shared.weight", {source, width});
     for (const char* side : {"encoder", "decoder"})

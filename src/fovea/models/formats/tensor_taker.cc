@@ -25,6 +25,15 @@ at::Tensor TensorTaker::take(const std::string& name, const std::vector<int64_t>
   return tensor.to(at::kFloat);
 }
 
+void TensorTaker::stand_in(const std::string& name, std::initializer_list<std::string> others) {
+  for (const std::string& other : others) {
+    const auto found = tensors_.find(other);
+    if (has(name) || found == tensors_.end()) continue;
+    tensors_.emplace(name, found->second);
+    tensors_.erase(other);
+  }
+}
+
 std::vector<std::string> TensorTaker::rest() const {
   std::vector<std::string> names;
   names.reserve(tensors_.size());

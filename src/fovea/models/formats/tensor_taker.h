@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ class TensorTaker {
   bool has(const std::string& name) const { return tensors_.contains(name); }
   // The tensor as float32. Throws an Error that names it if it is missing, of another shape, or not of real numbers.
   at::Tensor take(const std::string& name, const std::vector<int64_t>& shape);
+  // A table that a file holds once for several names may have any of them: if `name` is missing, the first of `others`
+  // that is there takes its place.
+  void stand_in(const std::string& name, std::initializer_list<std::string> others);
   void drop(const std::string& name) { tensors_.erase(name); }
   // Names of tensors that nobody took.
   std::vector<std::string> rest() const;

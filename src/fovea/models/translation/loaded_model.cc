@@ -30,6 +30,7 @@ text::Vocab load_vocab(const VocabSource& from, const models::TrainedModel& trai
     throw Error(cat(name, ": is not the ", from.side, " vocabulary of the model in ", folder,
                     "; leave --vocabs out, the model holds its own"));
   }
+  vocab.clean_lines();
   return vocab;
 }
 

@@ -18,8 +18,8 @@ struct LoadedModel {
 };
 
 // The model of an opened checkpoint (trained_model.h), which splits its source into clauses if it needs them. `vocabs`
-// are the source's and the target's files, or none for those of the checkpoint. Throws an Error if they are not those
-// of the model's training.
+// are the source's and the target's files, or none for those of the checkpoint; they read lines cleaned
+// (text::Vocab::clean_lines). Throws an Error if they are not those of the model's training.
 LoadedModel load_model(const models::TrainedModel& trained, const std::vector<std::string>& vocabs = {});
 LoadedModel load_model(const ModelOptions& options, std::string_view option = "--model");
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -90,8 +91,22 @@ class Places {
 
 std::vector<Place> places_of(const LanguageConfig& config) { return Places(config).take(); }
 
+// Names as LlamaForCausalLM's: a file of LlamaModel lacks "model." before them. Frequencies that transformers computes,
+// which old files hold in several places, are left out.
+nn::NamedTensors with_usual_names(nn::NamedTensors tensors) {
+  const bool has_prefix =
+      std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.first.starts_with("model."); });
+  nn::NamedTensors usual;
+  for (auto& [name, tensor] : tensors) {
+    if (name.ends_with("rotary_emb.inv_freq")) continue;
+    usual.emplace(has_prefix || name.starts_with("lm_head.") ? name : cat("model.", name), std::move(tensor));
+  }
+  return usual;
+}
+
 nn::NamedTensors take_weights(models::TensorTaker& tensors, const LanguageConfig& config, const std::string& origin) {
   nn::NamedTensors weights;
+  if (config.tied_embeddings) tensors.stand_in("model.embed_tokens.weight", {"lm_head.weight"});
   for (const Place& place : places_of(config)) {
     std::vector<at::Tensor> parts;
     for (const auto& [name, rows] : place.parts) {
@@ -101,14 +116,12 @@ nn::NamedTensors take_weights(models::TensorTaker& tensors, const LanguageConfig
     }
     weights[place.own_name] = parts.size() == 1 ? parts.front().contiguous() : at::cat(parts);
   }
-  // A second copy of a tied table, and frequencies that transformers computes, which old files hold.
+  // A second copy of a tied table.
   if (config.tied_embeddings && tensors.has("lm_head.weight")) {
     const at::Tensor& table = weights.at("embeddings.weight");
     if (!tensors.take("lm_head.weight", table.sizes().vec()).equal(table))
       throw Error(cat(origin, ": 'lm_head.weight' differs from the table that config.json says it is tied to"));
   }
-  for (int64_t layer = 0; layer < config.dec_depth; ++layer)
-    tensors.drop(cat("model.layers.", layer, ".self_attn.rotary_emb.inv_freq"));
   tensors.require_empty();
   return weights;
 }
@@ -129,7 +142,7 @@ ForeignDecoder read_decoder(const std::filesystem::path& folder) {
                     " tokens; expected at least as many rows"));
   units = units.with_rows(rows);
   const std::string weights_path = folder / kWeights;
-  models::TensorTaker tensors(models::read_tensor_folder(folder), weights_path, kConfig);
+  models::TensorTaker tensors(with_usual_names(models::read_tensor_folder(folder)), weights_path, kConfig);
   nn::NamedTensors weights = take_weights(tensors, config, weights_path);
   return {std::move(config), std::move(weights), std::move(units)};
 }

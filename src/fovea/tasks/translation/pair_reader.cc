@@ -1,8 +1,10 @@
 #include "fovea/tasks/translation/pair_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::translation {
@@ -35,9 +37,16 @@ std::vector<SentencePair> PairEncoder::encode(const std::vector<TextPair>& pairs
     Encoded source = encode_line(model_.source, pair.source, limit_.tokens);
     Encoded target = encode_line(model_.target, pair.target, limit_.tokens);
     warn_of_cuts(pair.line, source, target);
+    unknown_ += std::ranges::count(source.tokens, model_.source.unk());
+    unknown_ += std::ranges::count(target.tokens, model_.target.unk());
     encoded.push_back({std::move(source.tokens), std::move(target.tokens)});
   }
   return encoded;
+}
+
+void PairEncoder::report() const {
+  warn_of_cut_lines(cut_.count(), limit_);
+  if (unknown_ > 0) log::info(unknown_message(unknown_));
 }
 
 void PairEncoder::warn_of_cuts(int64_t line, const Encoded& source, const Encoded& target) {

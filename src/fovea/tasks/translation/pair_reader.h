@@ -35,7 +35,7 @@ class PairEncoder {
  public:
   PairEncoder(const LoadedModel& model, int64_t max_length);
   std::vector<SentencePair> encode(const std::vector<TextPair>& pairs);
-  void report() const { warn_of_cut_lines(cut_.count(), limit_); }  // at the end
+  void report() const;  // at the end
 
  private:
   void warn_of_cuts(int64_t line, const Encoded& source, const Encoded& target);
@@ -43,6 +43,7 @@ class PairEncoder {
   const LoadedModel& model_;
   LineLimit limit_;
   LineWarnings cut_;
+  int64_t unknown_ = 0;  // tokens of text that the vocabularies lack
 };
 
 }  // namespace fovea::translation

@@ -79,6 +79,8 @@ TranslationCounts total(Collective& team, const TranslationCounts& own) {
     sum.target_tokens += counts.target_tokens;
     sum.cut += counts.cut;
     sum.not_utf8 += counts.not_utf8;
+    sum.unknown += counts.unknown;
+    sum.with_unknown += counts.with_unknown;
     sum.ended += counts.ended;
     sum.with_terms += counts.with_terms;
     sum.lack_terms += counts.lack_terms;
@@ -93,6 +95,7 @@ void report(const TranslationCounts& counts, const LineLimit& limit, const Decod
                 fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
                 fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
   warn_of_cut_lines(counts.cut, limit);
+  if (counts.unknown > 0) log::info(cat(unknown_message(counts.unknown), " in ", count_lines(counts.with_unknown)));
   if (counts.ended > 0)
     log::info(cat(thousands(counts.ended), counts.ended == 1 ? " translation was" : " translations were",
                   " cut at --max-length-factor, ", shortest(config.max_length_factor),

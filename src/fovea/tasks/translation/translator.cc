@@ -41,6 +41,10 @@ void warn_of_cut_lines(int64_t count, const LineLimit& limit) {
   log::warn(cat(count_lines(count), were, " longer than ", limit.set_by, " and", were, " cut"));
 }
 
+std::string unknown_message(int64_t tokens) {
+  return cat(thousands(tokens), tokens == 1 ? " token is" : " tokens are", " text that the vocabulary lacks");
+}
+
 std::string count_lines(int64_t count) { return cat(thousands(count), count == 1 ? " line" : " lines"); }
 
 void LineWarnings::warn(int64_t line, std::string_view what) {
@@ -85,6 +89,9 @@ Sentence Translator::encode(const std::string& line) {
   if (!is_valid_utf8(line))
     not_utf8_.warn(counts_.lines, "is not UTF-8; its broken bytes are read as unknown characters");
   counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());
+  const int64_t unknown = std::ranges::count(encoded.tokens, loaded_.source.unk());
+  counts_.unknown += unknown;
+  counts_.with_unknown += unknown > 0 ? 1 : 0;
   return std::move(encoded.tokens);
 }
 

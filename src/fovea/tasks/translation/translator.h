@@ -28,6 +28,7 @@ struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
   int64_t cut = 0;                         // lines longer than the limit
   int64_t not_utf8 = 0;                    // lines with bytes that are no text
+  int64_t unknown = 0, with_unknown = 0;   // tokens of text that the vocabulary lacks, and lines with some
   int64_t ended = 0;                       // translations whose end was forced at --max-length-factor
   int64_t with_terms = 0, lack_terms = 0;  // lines whose translations say terms, or have no room for one
 };
@@ -49,7 +50,8 @@ LineLimit line_limit(const ModelConfig& model, int64_t max_length);
 std::string cut_message(const Encoded& encoded, const LineLimit& limit);
 void warn_of_cut_lines(int64_t count, const LineLimit& limit);  // at the end, of all; none is no warning
 
-std::string count_lines(int64_t count);  // "1 line", "2,000 lines"
+std::string unknown_message(int64_t tokens);  // "2 tokens are text that the vocabulary lacks"
+std::string count_lines(int64_t count);       // "1 line", "2,000 lines"
 
 // Counts lines with something odd about them; warns of the first few.
 class LineWarnings {

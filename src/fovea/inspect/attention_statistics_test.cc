@@ -199,8 +199,8 @@ TEST(AttentionStatistics, CrossAttentionKnowsTheEndAndTheLastWord) {
 
 // Two words of two pieces and one: sums over a key's pieces, means over a query's.
 TEST(AttentionStatistics, PiecesMakeWords) {
-  constexpr std::array<int32_t, 3> kWords = {0, 0, 1};
-  constexpr std::array<int32_t, 3> kKeyWords = {0, 1, 1};
+  static constexpr std::array<int32_t, 3> kWords = {0, 0, 1};
+  static constexpr std::array<int32_t, 3> kKeyWords = {0, 1, 1};
   const auto words = [&](AttentionKind /*kind*/, int64_t /*sequence*/) {
     return SequenceUnits{.queries = kWords, .keys = kKeyWords};
   };
@@ -217,7 +217,7 @@ TEST(AttentionStatistics, PiecesMakeWords) {
 }
 
 TEST(AttentionStatistics, LabelsDivideTheQueries) {
-  constexpr std::array<int64_t, 2> kLabels = {5, 9};
+  static constexpr std::array<int64_t, 2> kLabels = {5, 9};
   AttentionStatistics statistics({});
   add(statistics, kTwoHeads,
       [&](AttentionKind /*kind*/, int64_t /*sequence*/) { return SequenceUnits{.labels = kLabels}; });

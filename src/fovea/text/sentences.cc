@@ -10,6 +10,12 @@
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
+// The full stops within sentences that a language has.
+struct Stops {
+  std::vector<icu::UnicodeString> abbreviations;
+  bool has_ordinals = false;
+};
+
 namespace {
 
 // Words that end in a full stop within a sentence, folded to lower case. Words that also end sentences often ("etc.")
@@ -100,11 +106,6 @@ icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
 
-// The full stops within sentences that a language has.
-struct Stops {
-  std::vector<icu::UnicodeString> abbreviations;
-  bool has_ordinals = false;
-};
 
 Stops stops_of(const std::string& language) {
   Stops stops;

@@ -50,8 +50,9 @@ void write_by(int way, const fs::path& place) {
 TEST(Aside, NamesDoNotMakeLeftovers) {
   for (int way = 0; way < 3; ++way) {
     const TestFolder folder;
-    const std::vector<std::string> theirs = {"out.old2023", "out.tmp7", cat("out.tmp", ended_process()), "out.commit5",
-                                             "out.tmp2022.old", "out.partial", ".fovea-0123456789abcdef", ".fovea-x"};
+    const std::vector<std::string> theirs = {
+        "out.old2023",     "out.tmp7",    cat("out.tmp", ended_process()), "out.commit5",
+        "out.tmp2022.old", "out.partial", ".fovea-0123456789abcdef",       ".fovea-x"};
     for (const std::string& name : theirs) make_folder(folder / name, name);
     make_file(folder / "out.old1999"), make_file(folder / cat("out.old", ended_process()));
     make_file(folder / ".fovea-0123456789abcdee");

@@ -33,7 +33,7 @@ void require_own_place(std::string_view option, const std::filesystem::path& pat
 
 // Writes `path` so that a crash leaves the old content or the new, never a mixture: a file in a marked folder beside it
 // (base/aside.h), fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the marked
-// folder. Those that killed calls left are removed in the end.
+// folder. Marked folders of killed calls are removed in the end.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 // fsync of a file or folder that was written by other means.

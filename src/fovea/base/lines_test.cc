@@ -401,7 +401,8 @@ TEST(Lines, ThatStopEarlyReplaceNoFile) {
   LineWriter packed(folder / "x.gz");
   write_file(folder / "x.partial.gz", "the user's");
   EXPECT_EQ(packed.close_as_partial(), folder / "x.partial2.gz");
-  EXPECT_EQ(folder.names(), (std::set<std::string>{"x.partial", "x.partial.gz", "x.partial2", "x.partial2.gz", "x.partial3"}));
+  EXPECT_EQ(folder.names(),
+            (std::set<std::string>{"x.partial", "x.partial.gz", "x.partial2", "x.partial2.gz", "x.partial3"}));
 }
 
 }  // namespace

@@ -19,13 +19,13 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kList = "list";        // of the replacements, in the marked folder of the first
+constexpr const char* kList = "list";             // of the replacements, in the marked folder of the first
 constexpr const char* kListPlace = "list-place";  // where the list is, in the other marked folders
 constexpr std::string_view kBegin = "Fovea replaces these files together:\n";
 constexpr std::string_view kBeginOfPlace = "Fovea's list of what it replaces together is:\n";
 constexpr char kNameEnd = '\0';  // names may have any other character; an empty name ends the list
 
-// What is left of a replacement, as a list names it.
+// An entry of a list: the target, and where the new and the old content lie.
 struct Listed {
   fs::path target, written, old;
 };
@@ -114,11 +114,10 @@ std::optional<std::vector<Listed>> listed_in(const fs::path& aside) {
   return std::nullopt;
 }
 
-// Puts what is left of new content in place if some of it is there already, else the old content back. What is in place
-// by now may be the user's.
+// Puts what is left of new content in place if some of it is there already, else the old content back. Nothing is
+// replaced: a file that is in place by now may be the user's.
 void finish(const std::vector<Listed>& listed) {
-  const bool has_begun =
-      !std::ranges::all_of(listed, [](const Listed& one) { return is_there(one.written); });
+  const bool has_begun = !std::ranges::all_of(listed, [](const Listed& one) { return is_there(one.written); });
   std::set<fs::path> folders;
   for (const Listed& one : listed) {
     const fs::path& from = has_begun ? one.written : one.old;

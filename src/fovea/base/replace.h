@@ -32,10 +32,10 @@ void replace_together(std::vector<Replacement>& all);
 // replaced. A list that names a file of another folder stays: the folder may come from someone else.
 void finish_killed_replacements(std::span<const std::filesystem::path> folders);
 
-// The same, and removes all else that ended processes left aside in these folders.
+// Finishes killed replacements, and removes all else that ended processes left aside in these folders.
 void remove_leftovers(std::span<const std::filesystem::path> folders);
 
-// The same for one folder. A second call takes no time if the first found nothing.
+// Does so for one folder. A second call takes no time if the first found nothing.
 void remove_leftovers_once(const std::filesystem::path& folder);
 
 }  // namespace fovea

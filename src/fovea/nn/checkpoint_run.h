@@ -52,8 +52,8 @@ void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning)
 // nothing.
 std::string other_than_checkpoint(const std::filesystem::path& checkpoint);
 
-// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint. What else lies
-// in its folder stays, with a warning.
+// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint. Other files
+// in its folder stay, with a warning.
 void remove_checkpoint(const std::filesystem::path& path);
 
 // Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a

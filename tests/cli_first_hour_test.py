@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """A new user meets these: runs that are done, stopped or named without data, and output that was stopped."""
-import glob
 import os
 import pathlib
 import shutil
@@ -142,8 +141,7 @@ class Stopped(unittest.TestCase):
             with open(pipe, "w") as feed:
                 feed.write("\n".join(lines[:5]) + "\n")
                 feed.flush()
-                aside = f"{glob.escape(str(output))}.tmp*"
-                whole = lambda: sum(pathlib.Path(path).stat().st_size for path in glob.glob(aside))  # noqa: E731
+                whole = lambda: sum(path.stat().st_size for path in F.glob(".fovea-*/new"))  # noqa: E731
                 until(lambda: whole() > 0, process)
                 size = -1
                 while whole() != size:  # until nothing is added for a while
@@ -153,7 +151,7 @@ class Stopped(unittest.TestCase):
                 said = process.communicate()[1].decode()
             self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
             self.assertFalse(output.exists())
-            self.assertEqual(glob.glob(aside), [])
+            self.assertEqual(list(F.glob(".fovea-*")), [])
             self.assertIn(f"the output of the first 5 lines is in '{F / kept}'", said)
             wanted = checked("translate", "--model", PLACE.model(), "--cpu-threads", 1, stdin="\n".join(lines[:5]) + "\n").stdout
             text = subprocess.run(["zcat" if name.endswith("gz") else "cat", F / kept], capture_output=True, text=True, check=True).stdout

@@ -4,11 +4,10 @@ import json
 import re
 import shutil
 import struct
-import subprocess
 import unittest
 import xml.etree.ElementTree as xml
 
-from fovea_program import Refusals, checked, without_privilege
+from fovea_program import Refusals, checked, left_folder, without_privilege
 from short_runs import PLACE, records, train, weights
 
 
@@ -124,16 +123,14 @@ class Configuration(Refusals):
         self.assertTrue((disk / "checkpoints" / "update-00000004").is_dir())
 
     def test_leftovers_of_killed_calls_go(self):
-        gone = subprocess.Popen(["true"])
-        gone.wait()
         model, _ = train("left", updates=4)
-        left = [model / f"train.yml.tmp{gone.pid}", PLACE.folder / f"left-average.tmp{gone.pid}"]
-        left[0].write_text("half")
-        left[1].mkdir()
-        (left[1] / "model.safetensors").write_text("half")
+        left = [left_folder(model, "new"), left_folder(model / "checkpoints", "old"), left_folder(PLACE.folder, "new1")]
+        theirs = PLACE.folder / "left-average.tmp7"
+        theirs.mkdir()
         train("left", updates=8)
         checked("average", "--model", model, "--last", 1, "--output", PLACE.folder / "left-average")
         self.assertEqual([path for path in left if path.exists()], [])
+        self.assertTrue(theirs.exists())
 
 
 class Curves(Refusals):

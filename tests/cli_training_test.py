@@ -79,9 +79,9 @@ class Signals(unittest.TestCase):
             model = PLACE.folder / f"saving-{number}"
             training = [model if value == "MODEL" else value for value in wide]
             got, log = self.stop([*training, "--save-freq", 2, "--mini-batch", 2], number,
-                                 lambda: any(model.glob("checkpoints/*.tmp*")))
+                                 lambda: any(model.glob("checkpoints/.fovea-*/new1")))
             self.assertEqual(got, code, log)
-            self.assertFalse(any(model.glob("checkpoints/*.tmp*")), log)
+            self.assertFalse(any(model.glob("checkpoints/.fovea-*")), log)
             self.assertIn("[save] " + str(model / "checkpoints" / "update-00000002"), log)
             checked("translate", "--model", model / "last", "--quiet", stdin="un stelli .\n")
 

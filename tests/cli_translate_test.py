@@ -154,7 +154,7 @@ class Pipelines(unittest.TestCase):
         out = PLACE.folder / "interrupted.out"
         for number in (signal.SIGINT, signal.SIGTERM):
             self.interrupt(number, ["translate", "--model", PLACE.model(), "--cpu-threads", 1, "--output", out],
-                           is_ready=lambda: any(part.stat().st_size for part in PLACE.folder.glob("interrupted.out.tmp*")))
+                           is_ready=lambda: any(part.stat().st_size for part in PLACE.folder.glob(".fovea-*/new")))
             self.assertFalse(out.exists())
 
     def test_an_interrupted_writer_is_no_end_of_what_is_read(self):

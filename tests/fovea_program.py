@@ -46,6 +46,18 @@ def checked(*arguments, **options):
     return result
 
 
+def left_folder(folder, *names):
+    """A folder with files of these names, as a process that was killed while it wrote into `folder` leaves it."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = folder / f".fovea-{gone.pid:016x}"
+    left.mkdir()
+    (left / "mark").write_text(f"Fovea made this folder for output that is not whole yet. Its process:\n{gone.pid}\n")
+    for name in names:
+        (left / name).write_text("half")
+    return left
+
+
 class Refusals(unittest.TestCase):
     def refused(self, *arguments, says, code=1, **options):
         result = run(*arguments, **options)

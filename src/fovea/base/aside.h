@@ -8,66 +8,63 @@
 
 #include "fovea/base/descriptor.h"
 
-// Content beside its place: "OUT.tmp123" is written by process 123 for OUT, "OUT.old123" was moved out of the way by
-// it. A process that is killed leaves such files and folders; the next one that writes OUT removes them when its own
-// output is whole.
+// Content that is not in its place yet, or no longer. It lies in a marked folder ".fovea-0123456789abcdef" beside the
+// output. The mark, a file in it, says that Fovea made the folder and which process uses it. Nothing else tells a
+// leftover from a user's files: a name never does.
 namespace fovea {
-
-inline constexpr std::string_view kNewAside = ".tmp", kOldAside = ".old";
 
 // The folder of a path, "." for a plain name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// If names cannot be exchanged, a folder that a finished one replaces is called "OUT.tmp123.old" for a moment. Users do
-// not give such a name to a copy.
-inline constexpr std::string_view kReplaced = ".old";
+// Like rename(2), but -1 and EEXIST if something is at `to`.
+int rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// The name beside `path` for this process.
-std::filesystem::path aside_of(const std::filesystem::path& path, std::string_view kind);
-
-// The process of a name such as "OUT.tmp123", given "OUT.tmp"; nothing for a name of another form.
-std::optional<pid_t> process_of_aside(std::string_view name, std::string_view stem);
-
-// Makes the new, empty file `path` and returns its descriptor, locked for the time that it is open. A leftover of that
-// name is replaced, and a link is not followed. -1 and errno on failure: EBUSY if another process writes it.
-int create_aside(const std::filesystem::path& path);
-
-// Whether the process that made `path` has ended: nobody holds its lock, and `process` does not live, or began after
-// the last change of `path`.
-bool is_abandoned(const std::filesystem::path& path, pid_t process);
-
-// The leftovers of ended processes beside `path`: files of new and old content, and folders of new and replaced
-// content. A folder "RUN.old3" may be a user's own copy.
-std::vector<std::filesystem::path> leftovers_of(const std::filesystem::path& path);
-
-// Removes them. A second call for the folder of `path` takes no time if the first found nothing in all of it.
-void remove_leftovers(const std::filesystem::path& path);
-
-// A folder that is written aside. It is locked, so that other processes see that it is in use, and goes with this
-// object unless it was put in place.
-class AsideFolder {
+// A new marked folder, locked as long as this object lives. A process that is killed leaves its folder; the next call
+// that writes beside it finishes or removes what is there: see replace.h.
+class MarkedFolder {
  public:
-  // Makes the folder. First brings back the content that a killed call moved out of `place` and did not replace.
-  explicit AsideFolder(const std::filesystem::path& place);
-  ~AsideFolder();
-  AsideFolder(const AsideFolder&) = delete;
-  AsideFolder& operator=(const AsideFolder&) = delete;
+  // Makes it in `folder`, in which `shown` is to be written. Throws "cannot write 'shown': ...".
+  MarkedFolder(const std::filesystem::path& folder, const std::filesystem::path& shown);
+  ~MarkedFolder();  // removes the folder, with all that is in it
+  MarkedFolder(const MarkedFolder&) = delete;
+  MarkedFolder& operator=(const MarkedFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Puts the folder in place of the old content, and removes leftovers.
-  void commit();
+  // The path of a thing in it.
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+  // Leaves the folder to the next call, because it holds content that could not be put back in place.
+  void leave() { is_left_ = true; }
 
  private:
-  std::filesystem::path place_, path_;
-  std::optional<Descriptor> lock_;
-  bool is_in_place_ = false;
+  std::filesystem::path path_;
+  std::optional<Descriptor> mark_;
+  bool is_left_ = false;
 };
 
-// Brings back a folder that a killed call moved out of `place` and did not replace.
-void restore_folder(const std::filesystem::path& place);
+// A marked folder that a process has left. It is locked, so that no other process tidies it at the same time.
+class LeftFolder {
+ public:
+  explicit LeftFolder(std::filesystem::path path, int mark);
+  LeftFolder(LeftFolder&&) noexcept;
+  ~LeftFolder();
 
-// Puts a finished folder in place of `path`, in one step if the file system can exchange two names, and removes the old
-// content.
-void replace_folder(const std::filesystem::path& finished, const std::filesystem::path& path);
+  const std::filesystem::path& path() const { return path_; }
+  void remove() const;  // with all that is in it
+
+ private:
+  std::filesystem::path path_;
+  int mark_;
+};
+
+// The marked folders in `folder` whose processes have ended. `may_be_more` tells whether other folders have such a
+// name.
+struct LeftFolders {
+  std::vector<LeftFolder> left;
+  bool may_be_more = false;
+};
+LeftFolders left_folders_in(const std::filesystem::path& folder);
+
+// Whether the folder has a mark.
+bool is_marked(const std::filesystem::path& folder);
 
 }  // namespace fovea

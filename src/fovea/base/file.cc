@@ -14,6 +14,7 @@
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/output_target.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
@@ -102,22 +103,22 @@ void sync_path(const fs::path& path) {
 
 void write_file(const fs::path& path, std::string_view content) {
   const OutputTarget target = output_target(path);
-  const fs::path temporary = aside_of(target.path, kNewAside);
-  const Descriptor file(open_output(target, temporary), "write", path);  // holds the lock until the rename is done
   if (!target.replaces) {
+    const Descriptor file(open_output(target, {}), "write", path);
     write_all(file.get(), content, path);
     return;
   }
-  try {
+  const fs::path folder = folder_of(target.path);
+  {
+    const MarkedFolder aside(folder, path);
+    const fs::path temporary = aside / "new";
+    const Descriptor file(open_output(target, temporary), "write", path);
     write_all(file.get(), content, path);
     sync_file(file, path);
     if (rename(temporary.c_str(), target.path.c_str()) != 0) fail_on_file("rename onto", path, errno);
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
   }
-  sync_path(folder_of(target.path));
-  remove_leftovers(target.path);
+  sync_path(folder);
+  remove_leftovers_once(folder);
 }
 
 std::string checksum(std::string_view bytes) {

@@ -31,9 +31,9 @@ void require_writable(std::string_view option, const std::filesystem::path& path
 enum class OwnPlace { kFile, kFolder };
 void require_own_place(std::string_view option, const std::filesystem::path& path, OwnPlace kind);
 
-// Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
-// fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file. Temporary
-// files that killed calls left are removed in the end.
+// Writes `path` so that a crash leaves the old content or the new, never a mixture: a file in a marked folder beside it
+// (base/aside.h), fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the marked
+// folder. Marked folders of killed calls are removed in the end.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 // fsync of a file or folder that was written by other means.
@@ -96,7 +96,8 @@ class LineWriter {
   void flush();                       // to the reader at the other end
   void close();
   // In place of close(), when the work stops early: what was written appears as "OUT.partial" ("OUT.partial.gz" for
-  // OUT.gz). Returns that name; "" if the output is not a regular file, whose reader has it already.
+  // OUT.gz), or if a file has that name, as "OUT.partial2" and so on. Returns the name; "" if the output is not a
+  // regular file, whose reader has it already.
   std::string close_as_partial();
 
  private:

@@ -1,25 +1,24 @@
 #pragma once
 #include <filesystem>
-#include <memory>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
-#include "fovea/base/output_target.h"
+#include "fovea/base/replace.h"
 
 namespace fovea {
 
 // Writes files that belong together, as the two sides of a corpus do. If the process is killed at any moment, all old
-// files are in place, or all new ones, or the next call for them puts all new ones in place: old ones never stand
+// files are in place, or all new ones, or the next call for them puts one or the other in place: old ones never stand
 // beside new ones. Every failure throws.
 class FileSet {
  public:
   // The files at `paths`. First completes a killed process's commits there: see finish_killed_commits().
   explicit FileSet(const std::vector<std::filesystem::path>& paths);
-  ~FileSet();  // removes what commit() has not put in place
-  FileSet(const FileSet&) = delete;
-  FileSet& operator=(const FileSet&) = delete;
 
   // Begins a file of the set, aside, and ends the one before.
   void begin(const std::filesystem::path& path);
@@ -30,27 +29,20 @@ class FileSet {
   void commit();
 
  private:
-  struct File {
-    OutputTarget target;
-    std::filesystem::path shown;
-    std::unique_ptr<Descriptor> open = nullptr;  // locked until the end: other processes see that it is in use
-    std::filesystem::path temporary = {};        // empty if the target itself is open
-    std::filesystem::path old = {};              // the file there before, moved aside
-    bool is_in_place = false;
-  };
   void put_in_place();
-  void replace_all();
-  void move_old_aside();
-  void restore_old();
-  void remove_temporary();
   void flush();
   void end();
-  std::vector<File> files_;
+
+  std::map<std::filesystem::path, MarkedFolder> asides_;  // by the folder in which they lie
+  std::vector<Replacement> files_;                        // without what is no regular file
+  std::optional<Descriptor> open_;                        // the last one that was begun
+  std::filesystem::path shown_;
+  bool is_replaced_ = false;
   std::string buffer_;
 };
 
-// Ends the commit() of sets in the folders of `paths` during which a process was killed: puts the rest of its new files
-// in their places. A command that writes a set calls this before its work: then the files are whole even if it fails.
+// Ends the commit() of sets in the folders of `paths` during which a process was killed. A command that writes a set
+// calls this before its work: then the files are whole even if it fails.
 void finish_killed_commits(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace fovea

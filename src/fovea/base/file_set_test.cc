@@ -2,15 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <set>
+#include <string_view>
 
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_aside.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_kills.h"
 #include "fovea/base/test_message.h"
@@ -62,7 +65,8 @@ TEST_F(FileSetTest, WhereOneCannotBePutInPlaceTheOldOnesStay) {
     files.begin(folder_ / name);
     files.append(cat("new ", name));
   }
-  fs::remove(folder_ / cat("b.tmp", getpid()));
+  for (const std::string& name : folder_.names())
+    if (is_marked(folder_ / name)) fs::remove(folder_ / name + "/new2");
   EXPECT_THAT(message_of([&] { files.commit(); }), HasSubstr("cannot rename onto '"));
   EXPECT_EQ(read_file(folder_ / "a"), "old a");
   EXPECT_EQ(read_file(folder_ / "b"), "old b");
@@ -86,26 +90,27 @@ TEST_F(FileSetTest, FollowsLinksKeepsModesAndOpensWhatIsNoFile) {
 }
 
 TEST_F(FileSetTest, RemovesWhatKilledProcessesLeft) {
-  const pid_t gone = fork();
-  if (gone == 0) _exit(0);
-  waitpid(gone, nullptr, 0);
-  const std::string alive = cat("a.tmp", getppid());
-  for (const std::string& name :
-       {cat("a.tmp", gone), cat("a.old", gone), alive, std::string("a.tmpl"), cat("a.tmp", gone, "x")})
-    write_file(folder_ / name, "");
+  const fs::path left =
+      left_by_killed(folder_.path(), [](const MarkedFolder& aside) { write_file(aside / "new1", ""); });
+  const std::vector<std::string> theirs = {"a.tmp7", "a.old2023", "a.commit5", cat("a.tmp", ended_process())};
+  for (const std::string& name : theirs) std::ofstream(folder_ / name) << "mine";
   FileSet files(paths());
   files.begin(folder_ / "a");
-  EXPECT_TRUE(fs::exists(folder_ / cat("a.tmp", gone))) << "nothing goes before the new content is whole";
+  EXPECT_TRUE(fs::exists(left / "new1")) << "nothing goes before the new content is whole";
   files.commit();
-  EXPECT_THAT(folder_.names(), testing::UnorderedElementsAre("a", "b", alive, "a.tmpl", cat("a.tmp", gone, "x")));
+  EXPECT_FALSE(fs::exists(left));
+  for (const std::string& name : theirs) EXPECT_EQ(read_file(folder_ / name), "mine") << name;
+  EXPECT_EQ(folder_.names().size(), 2 + theirs.size());
 }
 
 std::string text_of(const fs::path& path) { return fs::exists(path) ? read_file(path) : "none"; }
 
-// A third file is new in the set, as the alignment of a corpus can be.
-class KilledFileSetTest : public testing::Test {
+// A third file is new in the set, as the alignment of a corpus can be. The second may lie in another folder, which
+// takes more system calls: of these, each third is tried.
+class KilledFileSetTest : public testing::TestWithParam<const char*> {
  protected:
-  std::vector<fs::path> paths() const { return {folder_ / "a", folder_ / "b", folder_ / "c"}; }
+  KilledFileSetTest() { fs::create_directory(folder_ / "other"); }
+  std::vector<fs::path> paths() const { return {folder_ / "a", folder_ / GetParam(), folder_ / "c"}; }
   void write() const {
     FileSet files(paths());
     for (const fs::path& path : paths()) {
@@ -115,51 +120,92 @@ class KilledFileSetTest : public testing::Test {
     files.commit();
   }
   std::vector<std::string> texts() const {
-    return {text_of(folder_ / "a"), text_of(folder_ / "b"), text_of(folder_ / "c")};
+    std::vector<std::string> texts;
+    for (const fs::path& path : paths()) texts.push_back(text_of(path));
+    return texts;
   }
   void start_over() const {
-    for (const char* name : {"a", "b"}) write_file(folder_ / name, "old");
+    for (const char* name : {"a", GetParam()}) std::ofstream(folder_ / name) << "old";  // no time for a sync
     fs::remove(folder_ / "c");
   }
   TestFolder folder_;
 };
 
-TEST_F(KilledFileSetTest, HasTheOldFilesOrTheNewOnesAtEachSystemCall) {
+TEST_P(KilledFileSetTest, HasTheOldFilesOrTheNewOnesAtEachSystemCall) {
   const std::vector<std::string> old_files = {"old", "old", "none"}, new_files = {"new", "new", "new"};
-  bool was_old = false, was_new = false;
-  for (int64_t call = 0;; ++call) {
+  bool was_old = false, was_new = false, was_between = false;
+  const int64_t step = std::string_view(GetParam()) == "b" ? 1 : 3;
+  for (int64_t call = 0;; call += step) {
     start_over();
     const Killed killed = kill_at_call(call, Exchange::kAsTheSystemDoes, [&] { write(); });
     if (killed == Killed::kCannotTrace) GTEST_SKIP() << "this system does not let a process trace its child";
     const std::vector<std::string> after = texts();
     const bool mixes = std::ranges::count(after, "old") > 0 && std::ranges::count(after, "new") > 0;
     EXPECT_FALSE(mixes) << "killed at call " << call << ": old files beside new ones";
+    was_between |= after != old_files && after != new_files;
+    const bool is_left = names_in(folder_ / "other").size() > 1;
+    if (is_left) write_file(folder_ / "other/d", "a call that writes only there");
     finish_killed_commits(paths());  // the next call begins so, and may fail afterwards
     EXPECT_THAT(texts(), testing::AnyOf(old_files, new_files)) << "killed at call " << call;
     was_old |= texts() == old_files, was_new |= texts() == new_files;
     write();
     EXPECT_EQ(texts(), new_files) << "killed at call " << call;
-    EXPECT_THAT(folder_.names(), ElementsAre("a", "b", "c")) << "killed at call " << call;
+    remove_unmarked(folder_.path());
+    remove_unmarked(folder_ / "other");
+    fs::remove(folder_ / "other/d");
+    std::set<std::string> names = folder_.names();
+    for (const std::string& name : names_in(folder_ / "other")) names.insert("other/" + name);
+    EXPECT_EQ(names, (std::set<std::string>{"a", GetParam(), "c", "other"})) << "killed at call " << call;
     if (killed == Killed::kEndedBefore) break;
   }
-  EXPECT_TRUE(was_old && was_new) << "no kill came before or after the commit";
+  EXPECT_TRUE(was_old && was_new && was_between) << "no kill came before, in or after the commit";
 }
 
-TEST_F(FileSetTest, AMarkFromElsewhereTouchesNoOtherFolder) {
-  const pid_t gone = fork();
-  if (gone == 0) _exit(0);
-  waitpid(gone, nullptr, 0);
+INSTANTIATE_TEST_SUITE_P(Folders, KilledFileSetTest, testing::Values("b", "other/b"));
+
+// The path of the list of a set that a killed process had begun to put in place: the old "a" is aside.
+fs::path begun_commit(const fs::path& folder, std::string_view targets) {
+  const fs::path left = left_by_killed(folder, [&](const MarkedFolder& aside) {
+    std::ofstream(aside / "new1") << "new";
+    std::ofstream(aside / "old2") << "old";
+    std::string list(targets);
+    for (size_t at = 0; (at = list.find('%', at)) != std::string::npos;)
+      list.replace(at, 1, aside.path().filename().string());
+    std::ofstream(aside / "list") << list;
+  });
+  return left / "list";
+}
+
+constexpr std::string_view kBegin = "Fovea replaces these files together:\n";
+
+TEST_F(FileSetTest, AListFromElsewhereTouchesNoOtherFolder) {
   fs::create_directory(folder_ / "theirs");
-  const std::string begin = "fovea replaces these files together:\n", outside = cat("b.tmp", gone);
-  write_file(folder_ / outside, "stranger's");
-  const std::string mark = folder_ / cat("theirs/a.commit", gone);
-  write_file(mark, begin + std::string("../b\0\0", 6));
-  finish_killed_commits({folder_ / "theirs/a"});
-  EXPECT_EQ(read_file(folder_ / "b"), "old b");
-  for (const std::string& text : {std::string("notes of a user"), begin + "cut off"}) {
-    write_file(mark, text);
+  const std::string list(kBegin);
+  using std::string_literals::operator""s;
+  fs::remove(folder_ / "b");
+  for (const std::string& text : {"notes of a user"s, list + "cut off", list + "../b\0%/new1\0%/old2\0\0"s,
+                                  list + "a\0../b\0%/old2\0\0"s, list + "x\0../a\0../b\0\0"s}) {
+    const fs::path file = begun_commit(folder_ / "theirs", text);
     finish_killed_commits({folder_ / "theirs/a"});
-    EXPECT_EQ(read_file(folder_ / "b"), "old b");
+    EXPECT_EQ(folder_.names(), (std::set<std::string>{"a", "theirs"})) << text;
+    EXPECT_EQ(read_file(folder_ / "a"), "old a");
+    EXPECT_EQ(names_in(folder_ / "theirs").size(), 1U) << text;
+    fs::remove_all(file.parent_path());
+  }
+}
+
+// After the kill, the user wrote a file of the set.
+TEST_F(FileSetTest, WhatIsInPlaceByNowStays) {
+  using std::string_literals::operator""s;
+  for (const bool has_begun : {false, true}) {
+    fs::remove(folder_ / "a"), fs::remove(folder_ / "b");
+    std::ofstream(folder_ / "b") << "the user's";
+    const std::string second = has_begun ? "b\0%/new2\0%/old2\0\0"s : "b\0%/new1\0%/old2\0\0"s;
+    begun_commit(folder_.path(), std::string(kBegin) + "a\0%/new1\0%/old1\0"s + second);
+    finish_killed_commits(paths());
+    EXPECT_EQ(read_file(folder_ / "b"), "the user's");
+    EXPECT_EQ(text_of(folder_ / "a"), has_begun ? "new" : "none");
+    EXPECT_EQ(folder_.names().size(), has_begun ? 2U : 1U);
   }
 }
 

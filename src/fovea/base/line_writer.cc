@@ -24,6 +24,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/reader_watch.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
@@ -93,17 +94,19 @@ void push_packer(io::filtering_ostream& out, const std::string& path) {
   if (packing == ".zst") out.push(io::zstd_compressor(), kBuffer);
 }
 
-fs::path partial_name(const fs::path& path) {
+fs::path partial_name(const fs::path& path, int number) {
   const std::string name = path.filename(), packing = packing_of(name);
-  return path.parent_path() / cat(name.substr(0, name.size() - packing.size()), ".partial", packing);
+  return path.parent_path() / cat(name.substr(0, name.size() - packing.size()), ".partial",
+                                  number > 1 ? std::to_string(number) : "", packing);
 }
 
 }  // namespace
 
 struct LineWriter::Stream {
   int fd = -1;
-  std::string temporary;  // empty when the target itself is open
-  fs::path target;        // what it replaces
+  std::optional<MarkedFolder> aside;  // of what is to be put in place
+  fs::path temporary;                 // in it
+  fs::path target;                    // what it replaces
   std::shared_ptr<int> failure = std::make_shared<int>(0);
   io::filtering_ostream out;
   std::optional<ReaderWatch> watch;                  // of what is not a regular file
@@ -128,19 +131,19 @@ struct LineWriter::Stream {
     if (*failure != 0) throw Error(cat("cannot write ", output_name(path), ": ", std::strerror(*failure)));
   }
 
-  // Ends the output, and gives a file that is written aside the name `place`.
-  void close(const std::string& path, const fs::path& place) {
+  // Ends the output. `put_in_place` is called for a file that is written aside, and returns what rename(2) does.
+  void close(const std::string& path, const std::function<int()>& put_in_place) {
     watch.reset();
     checked(path, [&] {
       out.flush();
       out.reset();
     });
     checked(path, [&] {
-      if (temporary.empty()) return;
-      if (sync_at_last(fd) != 0 || rename(temporary.c_str(), place.c_str()) != 0)
-        throw std::system_error(errno, std::generic_category());
-      temporary.clear();
-      remove_leftovers(target);
+      if (!aside) return;
+      if (sync_at_last(fd) != 0 || put_in_place() != 0) throw std::system_error(errno, std::generic_category());
+      aside.reset();
+      const fs::path folder = folder_of(target);
+      remove_leftovers({&folder, 1});
     });
   }
 
@@ -150,7 +153,6 @@ struct LineWriter::Stream {
     } catch (...) {  // reported by close(); a destructor may not throw
     }
     if (fd > STDERR_FILENO) ::close(fd);
-    if (!temporary.empty()) unlink(temporary.c_str());
   }
 };
 
@@ -160,13 +162,13 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
   } else {
     const OutputTarget target = output_target(path);
     stream_->target = target.path;
-    if (target.replaces) stream_->temporary = aside_of(target.path, kNewAside).string();
+    if (target.replaces) {
+      stream_->aside.emplace(folder_of(target.path), path);
+      stream_->temporary = *stream_->aside / "new";
+    }
     stream_->fd = open_output(target, stream_->temporary);
   }
-  if (stream_->fd < 0) {
-    stream_->temporary.clear();
-    throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
-  }
+  if (stream_->fd < 0) throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
   push_packer(stream_->out, path);
   const bool is_packed = stream_->out.size() > 0;
   struct stat status = {};
@@ -203,12 +205,21 @@ void LineWriter::flush() {
   stream_->checked(path_, [&] { stream_->out.flush(); });
 }
 
-void LineWriter::close() { stream_->close(path_, stream_->target); }
+void LineWriter::close() {
+  stream_->close(path_, [&] { return rename(stream_->temporary.c_str(), stream_->target.c_str()); });
+}
 
 std::string LineWriter::close_as_partial() {
-  if (stream_->temporary.empty()) return "";
-  const fs::path name = partial_name(stream_->target);
-  stream_->close(path_, name);
+  if (!stream_->aside) return "";
+  fs::path name;
+  stream_->close(path_, [&] {
+    int failed = 0;
+    for (int number = 1; number == 1 || (failed != 0 && errno == EEXIST); ++number) {
+      name = partial_name(stream_->target, number);
+      failed = rename_to_new(stream_->temporary, name);
+    }
+    return failed;
+  });
   return name.string();
 }
 

@@ -389,5 +389,21 @@ TEST(Lines, ThatStopEarlyAppearAsPartial) {
   EXPECT_EQ(LineWriter("/dev/null").close_as_partial(), "");
 }
 
+TEST(Lines, ThatStopEarlyReplaceNoFile) {
+  const TestFolder folder;
+  write_file(folder / "x.partial", "the user's");
+  for (const char* kept : {"x.partial2", "x.partial3"}) {
+    LineWriter out(folder / "x");
+    out.line("a");
+    EXPECT_EQ(out.close_as_partial(), folder / kept);
+  }
+  EXPECT_EQ(read_file(folder / "x.partial"), "the user's");
+  LineWriter packed(folder / "x.gz");
+  write_file(folder / "x.partial.gz", "the user's");
+  EXPECT_EQ(packed.close_as_partial(), folder / "x.partial2.gz");
+  EXPECT_EQ(folder.names(),
+            (std::set<std::string>{"x.partial", "x.partial.gz", "x.partial2", "x.partial2.gz", "x.partial3"}));
+}
+
 }  // namespace
 }  // namespace fovea::lines_test

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fovea/base/aside.h"
+#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -65,7 +66,9 @@ int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.replaces) {
     // The rename would not ask whether the file there is protected.
     if (target.mode && access(target.path.c_str(), W_OK) != 0) return -1;
-    const int file = create_aside(temporary);
+    // Nor would it be tried before the work is done. A name may be too long, for example.
+    if (!target.mode && access(target.path.c_str(), F_OK) != 0 && errno != ENOENT) return -1;
+    const int file = open_at_last(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (file >= 0 && target.mode) (void)fchmod(file, *target.mode);
     return file;
   }

@@ -20,8 +20,9 @@ OutputTarget output_target(const std::filesystem::path& path);
 // Whether writing to both names would give one regular file, there or not yet.
 bool is_same_file_to_write(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Opens a target that is not replaced, or `temporary` with the target's mode; -1 and errno on failure, such as if the
-// file to replace is protected from writing. A signal that stops while it waits for a pipe's reader throws Interrupted.
+// Opens a target that is not replaced, or the new file `temporary` with the target's mode; -1 and errno on failure,
+// such as if the file to replace is protected from writing. A signal that stops while it waits for a pipe's reader
+// throws Interrupted.
 int open_output(const OutputTarget& target, const std::filesystem::path& temporary);
 
 }  // namespace fovea

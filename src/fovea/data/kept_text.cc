@@ -67,7 +67,10 @@ void make_folder(const std::string& folder, const std::string& option) {
 
 fs::path lock_of(const fs::path& encoded) { return cat(encoded.string(), ".lock"); }
 
-// Lets one process after the other encode: holds a lock on "FILE.lock", which it removes in the end.
+constexpr std::string_view kLockText = "Fovea locks this file while it encodes a text.\n";
+
+// Lets one process after the other encode: holds a lock on "FILE.lock", which it removes in the end if a process of
+// Fovea made it.
 class Turn {
  public:
   explicit Turn(const fs::path& encoded) : path_(lock_of(encoded)) {
@@ -79,16 +82,26 @@ class Turn {
       std::this_thread::sleep_for(kPause);
     }
   }
-  ~Turn() { (void)unlink(path_.c_str()); }
+  ~Turn() {
+    std::array<char, kLockText.size() + 1> text = {};
+    const ssize_t size = pread(file_->get(), text.data(), text.size(), 0);
+    if (size == std::ssize(kLockText) && std::string_view(text.data(), kLockText.size()) == kLockText)
+      (void)unlink(path_.c_str());
+  }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
  private:
   bool try_to_lock() {
-    file_.emplace(open_at_last(path_, O_RDWR | O_CREAT | O_NOFOLLOW), "write", path_);
+    int file = open_at_last(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+    const bool is_new = file >= 0;
+    if (!is_new && errno == EEXIST) file = open_at_last(path_, O_RDWR | O_NOFOLLOW);
+    if (file < 0 && errno == ENOENT && fs::exists(folder_of(path_))) return false;  // the process before removed it
+    file_.emplace(file, "write", path_);
+    if (is_new) write_all(file, kLockText, path_);
     // Some file systems have no locks: processes then encode side by side, and each puts the same file in place.
     if (flock(file_->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
-    // The process before may have removed the name meanwhile.
+    // The process before may have removed the name only now.
     struct stat own = {}, named = {};
     return fstat(file_->get(), &own) == 0 && stat(path_.c_str(), &named) == 0 && own.st_ino == named.st_ino;
   }

@@ -1,14 +1,15 @@
 #include "fovea/data/summary_file.h"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
-#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::data {
@@ -20,13 +21,10 @@ constexpr size_t kDigitsOfSum = 16;
 
 SummaryFileWriter::SummaryFileWriter(const std::filesystem::path& path, std::string_view format)
     : path_(path),
-      temporary_(aside_of(path, kNewAside)),
-      file_(create_aside(temporary_), "write", path),
+      aside_(std::in_place, folder_of(path), path),
+      temporary_(*aside_ / "new"),
+      file_(open_at_last(temporary_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW), "write", path),
       format_(format) {}
-
-SummaryFileWriter::~SummaryFileWriter() {
-  if (!is_in_place_) (void)unlink(temporary_.c_str());
-}
 
 void SummaryFileWriter::write(std::string_view bytes) {
   constexpr size_t kBuffer = 1 << 20;
@@ -49,9 +47,10 @@ void SummaryFileWriter::commit(std::string_view summary) {
   flush();
   sync_file(file_, path_);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail_on_file("rename onto", path_, errno);
-  is_in_place_ = true;
-  sync_path(folder_of(path_));
-  remove_leftovers(path_);
+  aside_.reset();
+  const std::filesystem::path folder = folder_of(path_);
+  sync_path(folder);
+  remove_leftovers({&folder, 1});
 }
 
 SummaryFile::SummaryFile(const std::filesystem::path& path, std::string_view format) : path_(path), file_(path) {

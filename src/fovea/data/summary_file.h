@@ -2,9 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
 #include "fovea/data/value_file.h"
 
@@ -16,9 +18,6 @@ namespace fovea::data {
 class SummaryFileWriter {
  public:
   SummaryFileWriter(const std::filesystem::path& path, std::string_view format);
-  ~SummaryFileWriter();
-  SummaryFileWriter(const SummaryFileWriter&) = delete;
-  SummaryFileWriter& operator=(const SummaryFileWriter&) = delete;
 
   void write(std::string_view bytes);
   uint64_t place() const { return written_; }  // of the next byte
@@ -27,11 +26,12 @@ class SummaryFileWriter {
  private:
   void flush();
 
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_;
+  std::optional<MarkedFolder> aside_;
+  std::filesystem::path temporary_;  // in it
   Descriptor file_;
   std::string format_, buffer_;
   uint64_t written_ = 0;  // with the buffer
-  bool is_in_place_ = false;
 };
 
 // A file that SummaryFileWriter wrote. The parts before the summary are read when they are used.

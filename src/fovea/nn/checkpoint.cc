@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "fovea/base/aside.h"
+#include "fovea/base/aside_folder.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -109,6 +109,8 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   const bool replaces = is_checkpoint(folder, kWhat) || (is_folder(folder, kWhat) && entries_of(folder, kWhat).empty());
   if (!replaces && path_exists(folder, kWhat))
     throw Error(cat("'", folder.string(), "' exists and is not a checkpoint; choose another folder"));
+  if (const std::string other = other_than_checkpoint(folder); replaces && !other.empty())
+    throw Error(cat("'", other, "' is not a file of the checkpoint there; move it away or choose another folder"));
   CheckpointWriter writer(folder);
   writer.file(kConfigFile, print_config(checkpoint.identity));
   for (const auto& [name, contents] : checkpoint.identity.files) writer.file(name, contents);

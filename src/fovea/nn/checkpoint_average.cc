@@ -11,6 +11,7 @@
 #include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
@@ -54,7 +55,8 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
   if (fs::is_symlink(resolved, none_there))
     throw Error(cat("--output: '", output.string(), "' is a link to '", fs::read_symlink(resolved, none_there).string(),
                     "', which does not exist; make that folder or remove the link"));
-  restore_folder(resolved);
+  const fs::path beside = folder_of(resolved);
+  finish_killed_replacements({&beside, 1});
   return resolved;
 }
 

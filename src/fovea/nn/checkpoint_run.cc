@@ -1,8 +1,7 @@
 #include "fovea/nn/checkpoint_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/numbers.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
@@ -34,14 +34,19 @@ bool is_checkpoint_name(std::string_view name) {
          name.size() <= kPrefix.size() + kMaxDigits && is_number(name.substr(kPrefix.size()));
 }
 
-// Whether a name's ending is that of a temporary name. A user's own ending, such as `.old-good`, is not.
-bool is_aside(std::string_view ending, std::string_view aside) {
-  return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
-}
+// Removes what killed processes left half written, and puts back what they did not replace.
+void remove_leftovers_of(const fs::path& run) { remove_leftovers(std::vector<fs::path>{run, checkpoints_of(run)}); }
 
-// Whether a name's ending is that of a folder which a finished checkpoint replaced, see base/aside.h.
-bool is_replaced(std::string_view ending) {
-  return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
+// The checksums of a checkpoint by name; nothing if they are damaged.
+std::optional<std::map<std::string, std::string>> sums_of(const fs::path& checkpoint) {
+  const fs::path sums = checkpoint / kChecksumFile;
+  std::error_code none_there;
+  if (!fs::is_regular_file(sums, none_there)) return std::nullopt;
+  try {
+    return parse_map(read_file(sums.string()), sums.string());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 // A number of a checkpoint's progress; nothing where there is none, or it is damaged.
@@ -130,17 +135,13 @@ std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count,
 }
 
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
-  const fs::path link = run / name, aside = run / cat(name, kNewAside, getpid());
+  const fs::path link = run / name;
   move_aside_unless_link(link);
+  const MarkedFolder aside(run, link);
   std::error_code error;
-  fs::remove(aside, error);
-  fs::create_directory_symlink(fs::path(kCheckpointsFolder) / checkpoint.filename(), aside, error);
-  if (!error) fs::rename(aside, link, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    throw Error(cat("cannot make the link '", link.string(), "': ", error.message()));
-  }
+  fs::create_directory_symlink(fs::path(kCheckpointsFolder) / checkpoint.filename(), aside / name, error);
+  if (!error) fs::rename(aside / name, link, error);
+  if (error) throw Error(cat("cannot make the link '", link.string(), "': ", error.message()));
   sync_path(run);
 }
 
@@ -168,50 +169,52 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   }
 }
 
+std::string other_than_checkpoint(const fs::path& checkpoint) {
+  const std::optional<std::map<std::string, std::string>> sums = sums_of(checkpoint);
+  if (!sums) return "";
+  for (const fs::path& path : entries_of(checkpoint, kRunOption)) {
+    const std::string name = path.filename().string();
+    if (name != kChecksumFile && !sums->contains(name)) return path.string();
+  }
+  return "";
+}
+
 void remove_checkpoint(const fs::path& path) {
-  // Renamed first: a folder half removed must not look like a checkpoint.
-  const fs::path aside = cat(path.string(), kNewAside, getpid());
-  rename_path(path, aside, kRunOption);
-  remove_path(aside, kRunOption);
+  if (const std::string other = other_than_checkpoint(path); !other.empty()) {
+    const std::optional<std::map<std::string, std::string>> sums = sums_of(path);
+    remove_path(path / kChecksumFile, kRunOption);  // first: what is left does not look like a checkpoint
+    for (const fs::path& file : entries_of(path, kRunOption))
+      if (sums->contains(file.filename().string())) remove_path(file, kRunOption);
+    log::warn(cat("the checkpoint in '", path.string(), "' is removed, but not '", other,
+                  "', which is not a file of the checkpoint"));
+    return;
+  }
+  // Moved first: a folder half removed must not look like a checkpoint.
+  const MarkedFolder aside(folder_of(path), path);
+  rename_path(path, aside / "old", kRunOption);
+  remove_path(aside / "old", kRunOption);
 }
 
 void remove_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(checkpoints_of(run), "--overwrite")) {
-    const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
-    const std::string_view ending = std::string_view(name).substr(stem.size());
-    const bool is_own = ending.empty() || is_aside(ending, kNewAside) || is_replaced(ending) || is_aside(ending, ".");
-    if (is_checkpoint_name(stem) && is_own) continue;
-    throw Error(cat("--overwrite: '", path.string(), "' is not a checkpoint; move it away or use another --model"));
+  constexpr std::string_view kOption = "--overwrite";
+  remove_leftovers_of(run);
+  const std::vector<fs::path> found = list_checkpoints(run, kOption);
+  for (const fs::path& path : entries_of(checkpoints_of(run), kOption)) {
+    const bool is_own = std::ranges::find(found, path) != found.end();
+    const std::string other = is_own ? other_than_checkpoint(path) : path.string();
+    if (other.empty()) continue;
+    throw Error(cat(kOption, ": '", other, "' is not ", is_own ? "a file of the checkpoint there" : "a checkpoint",
+                    "; move it away or use another --model"));
   }
-  remove_path(checkpoints_of(run), "--overwrite");
+  for (const fs::path& path : found) remove_checkpoint(path);
+  std::error_code not_empty;
+  fs::remove(checkpoints_of(run), not_empty);
 }
 
 void clean_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption)) {
-    const std::string name = path.filename().string();
-    const size_t dot = name.find('.');
-    if (!is_checkpoint_name(name.substr(0, dot))) continue;
-    if (dot == std::string::npos) {
-      move_aside_unless_checkpoint(path);
-      continue;
-    }
-    const fs::path whole = path.parent_path() / name.substr(0, dot);
-    const std::string ending = name.substr(dot);
-    const bool is_old = is_replaced(ending);
-    // Killed between the two renames of a replacement: the old one is still whole.
-    if (is_old && !path_exists(whole, kRunOption)) {
-      rename_path(path, whole, kRunOption);
-    } else if (is_old || is_aside(ending, kNewAside)) {
-      remove_path(path, kRunOption);
-    }
-  }
-  for (const fs::path& path : entries_of(run, kRunOption)) {
-    const std::string name = path.filename().string();
-    std::error_code none_there;
-    const bool half_made =
-        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return is_aside(name, cat(link, kNewAside)); });
-    if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
-  }
+  remove_leftovers_of(run);
+  for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption))
+    if (is_checkpoint_name(path.filename().string())) move_aside_unless_checkpoint(path);
 }
 
 }  // namespace fovea::nn

@@ -48,13 +48,19 @@ struct Pruning {
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
 
-// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint.
+// The path of something in a checkpoint's folder that its checksums do not name, such as a user's notes; "" if there is
+// nothing.
+std::string other_than_checkpoint(const std::filesystem::path& checkpoint);
+
+// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint. Other files
+// in its folder stay, with a warning.
 void remove_checkpoint(const std::filesystem::path& path);
 
 // Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a
 // checkpoint's name that is not a checkpoint. Only the one process that writes to the run may call this.
 void clean_checkpoints(const std::filesystem::path& run);
-// Removes all checkpoints of the run; throws before the first removal if anything else lies in their folder.
+// Removes all checkpoints of the run; throws before the first removal if anything else lies in their folder or in
+// theirs.
 void remove_checkpoints(const std::filesystem::path& run);
 
 }  // namespace fovea::nn

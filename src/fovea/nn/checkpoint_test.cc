@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_aside.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint_average.h"
@@ -230,21 +232,38 @@ TEST(Checkpoint, CleaningLeavesAUsersFolders) {
   const TestFolder run;
   const fs::path whole = save(run.path(), 10), checkpoints = whole.parent_path();
   fs::create_directories(run.path() / "best.tmp_mine" / "notes");
-  fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp123");
-  fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp-mine");
-  const std::vector<std::string> own = {"update-00000010.old-good", "update-00000010.tmp_mine", "update-00000020.old",
-                                        "update-00000020.old7-good"};
+  for (const char* link : {"last.tmp123", "last.tmp-mine"})
+    fs::create_directory_symlink("checkpoints/update-00000010", run.path() / link);
+  const std::vector<std::string> own = {"update-00000010.old-good",   "update-00000010.tmp_mine", "update-00000020.old",
+                                        "update-00000020.old7-good",  "update-00000010.tmp2025",  "update-00000010.1",
+                                        "update-00000010.tmp2025.old"};
   for (const std::string& name : own) fs::copy(whole, checkpoints / name, fs::copy_options::recursive);
   clean_checkpoints(run.path());
   EXPECT_TRUE(fs::exists(run.path() / "best.tmp_mine" / "notes"));
-  EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp123"));
+  EXPECT_TRUE(fs::is_symlink(run.path() / "last.tmp123"));
   EXPECT_TRUE(fs::is_symlink(run.path() / "last.tmp-mine"));
+  for (const std::string& name : own) EXPECT_TRUE(is_checkpoint(checkpoints / name)) << name;
   for (const std::string& name : own) {
+    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr("' is not a checkpoint"));
     EXPECT_TRUE(is_checkpoint(checkpoints / name)) << name;
-    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(name + "' is not a checkpoint"));
     fs::remove_all(checkpoints / name);
   }
   EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
+}
+
+TEST(Checkpoint, AUsersFileInAFolderOfACheckpointStays) {
+  const TestFolder run;
+  for (const int64_t updates : {10, 20, 30}) save(run.path(), updates);
+  const fs::path notes = run.path() / "checkpoints/update-00000010/notes.txt";
+  write_file(notes, "precious");
+  EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr("notes.txt' is not a file of the checkp"));
+  EXPECT_EQ(list_checkpoints(run.path()).size(), 3U);
+  EXPECT_THAT(message_of([&] { save(run.path(), 10); }), HasSubstr("notes.txt' is not a file of the checkpoint there"));
+  link_checkpoint(run.path(), "last", checkpoint_path(run.path(), 30));
+  prune_checkpoints(run.path(), {.keep = 1});
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000030"));
+  EXPECT_EQ(read_file(notes), "precious");
+  EXPECT_EQ(files_of(notes.parent_path()).size(), 1U);
 }
 
 TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
@@ -260,6 +279,8 @@ TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
   EXPECT_EQ(resumed(run.path()), "20");
   clean_checkpoints(run.path());
   EXPECT_TRUE(fs::exists(cut_off.string() + ".1"));
+  EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(".1' is not a checkpoint; move it away"));
+  fs::remove_all(cut_off.string() + ".1");
   remove_checkpoints(run.path());
   EXPECT_FALSE(fs::exists(run.path() / "checkpoints"));
 }
@@ -341,16 +362,32 @@ TEST(Checkpoint, PruningKeepsWhatAnotherSaveFreqMade) {
 
 TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
   const TestFolder run;
-  const fs::path whole = save(run.path(), 10);
-  fs::copy(whole, run.path() / "checkpoints/update-00000020.tmp123", fs::copy_options::recursive);
-  fs::rename(save(run.path(), 30), run.path() / "checkpoints/update-00000030.tmp123.old");
-  fs::copy(whole, run.path() / "checkpoints/update-00000010.tmp123.old", fs::copy_options::recursive);
-  fs::create_directory_symlink("x", run.path() / "last.tmp77");
+  const fs::path whole = save(run.path(), 10), checkpoints = whole.parent_path();
+  left_by_killed(checkpoints,
+                 [&](const MarkedFolder& aside) { fs::copy(whole, aside / "new1", fs::copy_options::recursive); });
+  left_by_killed(run.path(), [&](const MarkedFolder& aside) { fs::create_directory_symlink("x", aside / "last"); });
   EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
+  EXPECT_EQ(files_of(checkpoints).size(), 2U);
   clean_checkpoints(run.path());
-  EXPECT_EQ(files_of(run.path() / "checkpoints").size(), 2U);
+  EXPECT_EQ(files_of(checkpoints).size(), 1U);
+  EXPECT_TRUE(std::ranges::none_of(run.names(), [](const std::string& name) { return name.starts_with(".fovea-"); }));
+}
+
+// As it is where two names cannot be exchanged.
+TEST(Checkpoint, CleaningBringsBackWhatAKilledProcessDidNotReplace) {
+  const TestFolder run;
+  const fs::path whole = save(run.path(), 30), checkpoints = whole.parent_path();
+  left_by_killed(checkpoints, [&](const MarkedFolder& aside) {
+    fs::create_directory(aside / "new1");
+    const std::string name = aside.path().filename();
+    write_file(aside / "list", cat("Fovea replaces these files together:\n", "update-00000030", '\0', name, "/new1",
+                                   '\0', name, "/old1", '\0', '\0'));
+    fs::rename(whole, aside / "old1");
+  });
+  EXPECT_TRUE(list_checkpoints(run.path()).empty());
+  clean_checkpoints(run.path());
+  EXPECT_EQ(files_of(checkpoints).size(), 1U);
   EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "30") << "it was whole under its old name";
-  EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp77"));
 }
 
 }  // namespace

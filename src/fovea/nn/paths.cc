@@ -1,8 +1,10 @@
 #include "fovea/nn/paths.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
@@ -65,13 +67,13 @@ void remove_path(const fs::path& path, std::string_view what) {
 
 fs::path move_aside(const fs::path& path, std::string_view what) {
   fs::path aside;
-  std::error_code none_there;
-  int number = 1;
+  int number = 1, failed = 0;
   do {
     aside = path;
     aside += cat(".", number++);
-  } while (fs::exists(fs::symlink_status(aside, none_there)));
-  rename_path(path, aside, what);
+    failed = rename_to_new(path, aside);
+  } while (failed != 0 && errno == EEXIST);
+  if (failed != 0) fail_on_path(what, "rename", path, {errno, std::generic_category()});
   return aside;
 }
 

@@ -63,7 +63,6 @@ ByteParts split_bytes(const CorpusOptions& options) {
   const int64_t wanted = std::accumulate(options.split_bytes.begin(), options.split_bytes.end(), int64_t{0});
   LineReader reader(input, Content::kBytes);
   FileSet files({parts.files.begin(), parts.files.end()});
-  const CorpusLeftovers leftovers(options.output, {"txt"});
   log::Progress progress("cutting, bytes", static_cast<double>(wanted));
   int64_t done = 0;
   for (size_t part = 0; part < parts.files.size(); ++part) {
@@ -76,7 +75,7 @@ ByteParts split_bytes(const CorpusOptions& options) {
   std::string next;
   parts.has_more = reader.read(next, 1) > 0;
   files.commit();
-  leftovers.remove();
+  warn_of_other_corpus(options.output, {"txt"});
   return parts;
 }
 

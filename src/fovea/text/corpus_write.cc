@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fovea/base/commit_mark.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_leftovers.h"
 #include "fovea/text/unicode.h"
@@ -33,7 +33,7 @@ CorpusFolder::CorpusFolder(const std::string& path) {
   if (failed) throw Error(cat("--output: cannot make the folder '", path, "': ", failed.message()));
   if (access(path.c_str(), W_OK | X_OK) != 0)
     throw Error(cat("--output: cannot write into the folder '", path, "': ", std::strerror(errno)));
-  finish_marked_commits(std::vector<fs::path>{path});
+  finish_killed_replacements(std::vector<fs::path>{path});
 }
 
 CorpusFolder::~CorpusFolder() {
@@ -65,7 +65,6 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
   FileSet files(paths);
   std::vector<std::string> suffixes;
   for (const Side& side : sides) suffixes.push_back(side.suffix);
-  const CorpusLeftovers leftovers(options.output, suffixes);
   for (size_t part = 0; part < split.size(); ++part) {
     const std::vector<Pair>& pairs = split[part];
     for (const Side& side : sides) {
@@ -80,7 +79,7 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
         {kPartNames[part], std::ssize(pairs), words_of(pairs, &Pair::source), words_of(pairs, &Pair::target)});
   }
   files.commit();
-  leftovers.remove();
+  warn_of_other_corpus(options.output, suffixes);
 }
 
 }  // namespace fovea::text

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";  // TensorBoard looks for "tfevents"
 constexpr std::string_view kEnding = ".fovea";
+constexpr std::string_view kVersion = "brain.Event:2";
 
 // Field numbers of TensorFlow's messages Event, Summary, Summary.Value and SessionLog (event.proto, summary.proto).
 constexpr uint64_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
@@ -72,7 +73,7 @@ int open_events(const fs::path& path) { return open_at_last(path, O_WRONLY | O_C
 EventFile::EventFile(const fs::path& folder, int64_t updates)
     : path_(new_path(made_folder(folder))), file_(open_events(path_), "write", path_) {
   std::string version, session, start;
-  put_protobuf_bytes(version, kFileVersion, "brain.Event:2");
+  put_protobuf_bytes(version, kFileVersion, kVersion);
   write_event(version, 0);
   put_protobuf_number(session, kStatus, kStart);
   put_protobuf_bytes(start, kSessionLog, session);
@@ -102,7 +103,14 @@ void EventFile::write_event(std::string_view message, int64_t step) {
 
 bool EventFile::is_own(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.starts_with(kPrefix) && name.ends_with(kEnding);
+  std::error_code none_there;
+  const bool is_named = name.starts_with(kPrefix) && name.ends_with(kEnding);
+  if (!is_named || fs::symlink_status(path, none_there).type() != fs::file_type::regular) return false;
+  std::array<char, 64> begin = {};  // the first event has the version
+  const int file = open_at_last(path, O_RDONLY | O_NOFOLLOW);
+  const ssize_t size = file < 0 ? 0 : read(file, begin.data(), begin.size());
+  if (file >= 0) (void)close(file);
+  return size > 0 && std::string_view(begin.data(), static_cast<size_t>(size)).find(kVersion) != std::string_view::npos;
 }
 
 }  // namespace fovea::train

@@ -22,7 +22,7 @@ class EventFile {
   // Throws an Error if the file cannot be written.
   void write(int64_t updates, const Scalars& scalars);
 
-  // Whether the path has the name of such a file.
+  // Whether a file has the name of such a file and begins as one does.
   static bool is_own(const std::filesystem::path& path);
 
  private:

@@ -130,6 +130,7 @@ TEST(EventFile, IsNotHarmedByAnotherThatWasCut) {
   file.write(1, {{"a", 1.0}});
   EXPECT_EQ(folder.names().size(), 2U);
   EXPECT_EQ(read_file(folder.path() / "events.out.tfevents.1.host.1.fovea"), "\x18");
+  EXPECT_FALSE(EventFile::is_own(folder.path() / "events.out.tfevents.1.host.1.fovea")) << "a name alone does not tell";
 }
 
 TEST(EventFile, SaysWhyItCannotBeMade) {

@@ -3,9 +3,10 @@
 #include <array>
 #include <filesystem>
 
-#include "fovea/base/aside.h"
+#include "fovea/base/aside_folder.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/ctranslate2.h"
 #include "fovea/models/formats/hugging_face.h"
@@ -84,7 +85,8 @@ void convert_to(const Format& format, const ConvertOptions& options) {
 }  // namespace
 
 void require_checkpoint_place(const std::string& folder) {
-  restore_folder(folder);
+  const std::filesystem::path beside = folder_of(std::filesystem::path(folder));
+  finish_killed_replacements({&beside, 1});
   if (std::filesystem::exists(folder) && !nn::is_checkpoint(folder, "--output"))
     throw Error(cat("--output: '", folder, "' exists already and is not a checkpoint; name a new folder"));
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "fovea/base/aside.h"
+#include "fovea/base/aside_folder.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"

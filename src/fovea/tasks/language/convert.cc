@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/base/aside.h"
+#include "fovea/base/aside_folder.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"

@@ -78,6 +78,13 @@ struct Place {
     return {};
   }
   int64_t files() const { return std::distance(fs::directory_iterator(text.folder), fs::directory_iterator()); }
+  // Without the folders that killed calls left: the next call that writes there removes them.
+  int64_t encoded_files() const {
+    int64_t count = 0;
+    for (const auto& entry : fs::directory_iterator(text.folder))
+      count += entry.path().filename().string().starts_with(".fovea-") ? 0 : 1;
+    return count;
+  }
 };
 
 void expect_same(const PairSource& kept, const ParallelCorpus& corpus) {
@@ -222,7 +229,7 @@ TEST(KeptText, SurvivesKills) {
     const Killed killed = kill_at_call(call, Exchange::kAsTheSystemDoes, [&] { (void)place.open(); });
     if (killed == Killed::kCannotTrace) GTEST_SKIP() << "processes cannot be traced here";
     expect_same(*place.open(), place.held());
-    EXPECT_EQ(place.files(), 1) << "call " << call;
+    EXPECT_EQ(place.encoded_files(), 1) << "call " << call;
     if (killed == Killed::kEndedBefore) break;
   }
 }

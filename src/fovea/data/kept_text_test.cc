@@ -78,11 +78,12 @@ struct Place {
     return {};
   }
   int64_t files() const { return std::distance(fs::directory_iterator(text.folder), fs::directory_iterator()); }
-  // Without the folders that killed calls left: the next call that writes there removes them.
+  // Without what killed calls leave: a marked folder, which the next call that writes there removes, or an empty lock,
+  // which nothing tells from a user's file.
   int64_t encoded_files() const {
     int64_t count = 0;
     for (const auto& entry : fs::directory_iterator(text.folder))
-      count += entry.path().filename().string().starts_with(".fovea-") ? 0 : 1;
+      count += entry.path().extension() == ".encoded" ? 1 : 0;
     return count;
   }
 };

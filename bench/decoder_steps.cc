@@ -14,11 +14,11 @@
 
 #include "arguments.h"
 #include "fovea/base/malloc.h"
+#include "fovea/kernels/layer/top_n.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/model.h"
 #include "fovea/ops/attention.h"
 #include "fovea/search/beam.h"
-#include "fovea/kernels/layer/top_n.h"
 #include "made_tokens.h"
 
 namespace fovea {

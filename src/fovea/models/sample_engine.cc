@@ -6,10 +6,10 @@
 #include <limits>
 #include <numeric>
 
+#include "fovea/kernels/layer/top_n.h"
 #include "fovea/models/diverged.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/executor.h"
-#include "fovea/kernels/layer/top_n.h"
 
 namespace fovea::models {
 
@@ -118,12 +118,13 @@ void SampleEngine::score_prompt(Row& row, const at::Tensor& hidden, int64_t firs
   std::iota(offsets.begin(), offsets.end(), 0);
   const std::vector<int32_t> asked(row.request.prompt.begin() + first, row.request.prompt.begin() + first + count);
   const kernels::TopN wanted{.n = n,
-                            .best = top.data(),
-                            .eos_log_prob = unused.data(),
-                            .asked_offsets = offsets.data(),
-                            .asked = asked.data(),
-                            .asked_log_probs = log_probs.data()};
-  if (kernels::top_n_log_softmax({logits.const_data_ptr<float>(), count, vocabulary}, wanted, ops::torch_executor()) > 0)
+                             .best = top.data(),
+                             .eos_log_prob = unused.data(),
+                             .asked_offsets = offsets.data(),
+                             .asked = asked.data(),
+                             .asked_log_probs = log_probs.data()};
+  if (kernels::top_n_log_softmax({logits.const_data_ptr<float>(), count, vocabulary}, wanted, ops::torch_executor()) >
+      0)
     refuse_diverged();
   const int64_t shown = std::min(row.request.num_top.value_or(0), n);
   for (int64_t i = 0; i < count; ++i) {
@@ -184,13 +185,13 @@ SampleEngine::Chosen SampleEngine::choose_unit(Row& row, float* logits, int64_t 
   chosen.top.resize(static_cast<size_t>(n));
   SerialExecutor one;
   kernels::top_n_log_softmax({logits, 1, vocabulary},
-                            {.n = n,
-                             .best = chosen.top.data(),
-                             .eos_log_prob = &unused,
-                             .asked_offsets = offsets,
-                             .asked = &asked,
-                             .asked_log_probs = &chosen.log_prob},
-                            one);
+                             {.n = n,
+                              .best = chosen.top.data(),
+                              .eos_log_prob = &unused,
+                              .asked_offsets = offsets,
+                              .asked = &asked,
+                              .asked_log_probs = &chosen.log_prob},
+                             one);
   chosen.top.resize(static_cast<size_t>(std::min(*request.num_top, n)));
   return chosen;
 }

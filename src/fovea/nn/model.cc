@@ -276,7 +276,8 @@ std::shared_ptr<const PrepackedStack> ModelImpl::pack(ops::PrepackedLayer::Forma
 std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PrepackedStack>& layers,
                                           StepRows kind, const StreamCut& cut, CacheType cache) const {
   const DecoderSide& side = parts_->decoder.value();
-  return std::make_shared<StackStepper>(StackStepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind, rows);
+  return std::make_shared<StackStepper>(StackStepper::Parts{side.stack, side.embedding, layers, cut, cache}, kind,
+                                        rows);
 }
 
 int64_t ModelImpl::count_narrow_layers() const {
@@ -292,7 +293,7 @@ std::shared_ptr<Stepper> ModelImpl::start(const OtherSide& other, const std::vec
   const c10::InferenceMode guard;
   const DecoderSide& side = parts_->decoder.value();
   return std::make_shared<StackStepper>(StackStepper::Parts{side.stack, side.embedding, layers}, StepRows::kShared,
-                                   std::ssize(sentences), CrossSteps(side.stack, other, sentences));
+                                        std::ssize(sentences), CrossSteps(side.stack, other, sentences));
 }
 
 }  // namespace fovea::nn

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "fovea/nn/test_models.h"
 #include "fovea/nn/memory.h"
+#include "fovea/nn/test_models.h"
 #include "fovea/ops/step.h"
 
 // Models whose matrices have no biases, or only those of queries, keys and values, and embeddings that are not scaled.

@@ -38,8 +38,7 @@ CallLists::CallLists(const GroupCall& call)
       offsets(numbers_of(call, kOffsets)),
       stream(numbers_of(call, kStream)) {}
 
-CallLists::CallLists(const ListViews& given)
-    : terms(given.terms), layout(given.layout), offsets(), stream() {
+CallLists::CallLists(const ListViews& given) : terms(given.terms), layout(given.layout), offsets(), stream() {
   check_length(terms.size(), kTerms, "terms"), check_length(given.offsets.size(), kOffsets, "offsets");
   check_length(layout.size(), kLayout, "layout"), check_length(given.stream.size(), kStream, "stream");
   std::ranges::copy(given.offsets, offsets.begin());

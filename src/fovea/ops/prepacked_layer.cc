@@ -6,9 +6,9 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/layer/top_n.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/kernel_tensors.h"
-#include "fovea/kernels/layer/top_n.h"
 
 namespace fovea::ops {
 namespace {
@@ -60,14 +60,14 @@ int64_t PrepackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, ke
   if (!packed_ || !x.is_cpu()) {
     const at::Tensor logits = (*this)(x).cpu();
     return kernels::top_n_log_softmax({logits.const_data_ptr<float>(), rows, logits.size(1)},
-                                     {.n = n,
-                                      .eos = wanted.eos,
-                                      .best = next.best.data(),
-                                      .eos_log_prob = next.eos_log_prob.data(),
-                                      .asked_offsets = asked_offsets,
-                                      .asked = wanted.asked.data(),
-                                      .asked_log_probs = next.asked_log_probs.data()},
-                                     torch_executor());
+                                      {.n = n,
+                                       .eos = wanted.eos,
+                                       .best = next.best.data(),
+                                       .eos_log_prob = next.eos_log_prob.data(),
+                                       .asked_offsets = asked_offsets,
+                                       .asked = wanted.asked.data(),
+                                       .asked_log_probs = next.asked_log_probs.data()},
+                                      torch_executor());
   }
   const at::Tensor hidden = with_plain_rows(x);
   std::vector<int32_t> words(next.best.size());

@@ -106,7 +106,6 @@ icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
 
-
 Stops stops_of(const std::string& language) {
   Stops stops;
   for (const Abbreviations& list : kAbbreviations) {

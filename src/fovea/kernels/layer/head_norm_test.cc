@@ -139,7 +139,8 @@ TEST(HeadNormKernel, KeepsRowsOfZerosFinite) {
     for (size_t i = 0; i < kWidth; ++i) {
       EXPECT_EQ(t.y[i], t.bias.kept[i] / 2);
       // by way of the norm, and of the gate: the sigmoid's slope at 0 is 1/4
-      const double expected = t.grad.exact[i] * (t.gain.exact[i] / 2 / std::sqrt(kEps) + t.gate.exact[i] * t.bias.exact[i] / 4);
+      const double expected =
+          t.grad.exact[i] * (t.gain.exact[i] / 2 / std::sqrt(kEps) + t.gate.exact[i] * t.bias.exact[i] / 4);
       EXPECT_NEAR(t.grad_z[i], expected, 1e-5 * std::abs(expected));
     }
   });

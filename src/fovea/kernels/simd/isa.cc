@@ -79,7 +79,8 @@ bool has_slow_bf16_pairs() {
 }
 
 bool is_built(Isa level) {
-  return level == Isa::kAmxEmulated ? FOVEA_EMULATED_TILES != 0 : (FOVEA_LEVEL_MASK >> static_cast<int>(level) & 1) != 0;
+  return level == Isa::kAmxEmulated ? FOVEA_EMULATED_TILES != 0
+                                    : (FOVEA_LEVEL_MASK >> static_cast<int>(level) & 1) != 0;
 }
 
 bool runs(Isa level) { return is_built(level) && (level == Isa::kAmxEmulated || level <= highest()); }

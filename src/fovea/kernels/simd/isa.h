@@ -26,9 +26,9 @@ struct IsaTag {
   static constexpr Isa kIsa = kLevel;
 };
 
-// The fastest level that this build has and this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
-// another one; an unknown name or a level that the build or the machine lacks is
-// an Error.
+// The fastest level that this build has and this machine runs.
+// FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets another one; an unknown name or a level that
+// the build or the machine lacks is an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);

@@ -274,7 +274,6 @@ class RowTerms {
   const OffsetRanges& has_;
   ProductArrays arrays_;
   OffsetRange met_;  // of the group
-  bool by_head_last_;
   float scale_;
 };
 

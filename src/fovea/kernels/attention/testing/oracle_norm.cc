@@ -82,7 +82,8 @@ Values apply(const GatedLayerNorm&, const OracleNormInput& in) {
   const Values c = centred(in.z);
   const double r = inverse_root(c);
   Values y;
-  for (size_t i = 0; i < c.size(); ++i) y.push_back(sigmoid(in.gate[i] * in.z[i]) * (in.gain[i] * c[i] * r + in.bias[i]));
+  for (size_t i = 0; i < c.size(); ++i)
+    y.push_back(sigmoid(in.gate[i] * in.z[i]) * (in.gain[i] * c[i] * r + in.bias[i]));
   return y;
 }
 

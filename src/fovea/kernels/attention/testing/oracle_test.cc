@@ -192,7 +192,7 @@ TEST(Oracle, NormsByHand) {
   EXPECT_DOUBLE_EQ(oracle_norm({GatedLayerNorm{}, z, {1, 2}, {0, 0}, {0, 5}})[1],
                    (5 - 7 / std::sqrt(12.25 + 1e-8)) / 2);
   EXPECT_EQ(oracle_norm({GatedLayerNorm{}, {0, 0}, {1, 1}, {3, 3}, {4, 6}}), (Values{2, 3}));  // every head null
-  EXPECT_EQ(oracle_norm({GatedRmsNorm{}, {0, 0}, {1, 1}, {1, 1}, {}}), (Values{0, 0}));  // every head null
+  EXPECT_EQ(oracle_norm({GatedRmsNorm{}, {0, 0}, {1, 1}, {1, 1}, {}}), (Values{0, 0}));        // every head null
 }
 
 double sum(const Values& x) { return std::accumulate(x.begin(), x.end(), 0.0); }

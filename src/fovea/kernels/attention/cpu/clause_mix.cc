@@ -23,16 +23,15 @@ std::vector<ClauseMixTask> mix_tasks(const ClauseMixShape& shape) {
 template <class Work>
 void run_mix(const ClauseMixShape& shape, const std::vector<ClauseMixTask>& tasks, bool backward, Executor& executor,
              const Work& work) {
-  int64_t longest = 0, products = 0;
-  for (const ClauseMixTask& task : tasks) {
-    longest = std::max(longest, task.length);
-    products += task.length * task.length * shape.head_dim;
-  }
+  int64_t products = 0;
+  for (const ClauseMixTask& task : tasks) products += task.length * task.length * shape.head_dim;
   SerialExecutor serial;
   Executor& chosen = products < kMixWorthThreads ? serial : executor;
-  const int64_t floats =
-      with_isa([&](auto tag) { return ClauseMixKernel<decltype(tag)::kIsa>::scratch(shape, longest, backward); });
-  const WorkerScratch scratch(chosen.num_threads(), floats);
+  // A shorter sequence can need more than a longer one, because more of its rows are worked on at once.
+  const WorkerScratch scratch(tasks, chosen.num_threads(), [&](const ClauseMixTask& task) {
+    return with_isa(
+        [&](auto tag) { return ClauseMixKernel<decltype(tag)::kIsa>::scratch(shape, task.length, backward); });
+  });
   chosen.run(std::ssize(tasks), [&](int64_t i, int worker) { work(i, scratch.of(worker)); });
 }
 

@@ -76,6 +76,7 @@ class Result:
     found: rule.Estimate | None = None
     ps: tuple = ()  # of a margin: for it, and against it
     p: float | None = None  # in a family, by Holm
+    pairs: tuple = ()  # (value of the system, value of the baseline) of the same seed and processor
     ratio: tuple = ()  # the ratio of speeds, and from five pairs on its interval
     why: str = ""
 
@@ -135,13 +136,15 @@ class Book:
             result.status = EXACT if self.proved(row) else "does not hold"
             return
         here, anywhere = self.pair(row)
+        result.pairs = tuple((systems[row["system"]][seed], systems[row["baseline"]][seed]) for systems in anywhere.values()
+                             if {row["system"], row["baseline"]} <= systems.keys()
+                             for seed in sorted(systems[row["system"]].keys() & systems[row["baseline"]].keys()))
         if here is None:
             names = (row["system"], row["baseline"])
             result.values = tuple([number for systems in anywhere.values() for number in systems.get(name, {}).values()]
                                   for name in names if name and not is_number(name))
             if all(result.values) and result.values:
-                unknown = None in anywhere and all(name in anywhere[None] for name in names if name and not is_number(name))
-                result.status, result.why = ONE, "processor not recorded" if unknown else "on two kinds of processor"
+                result.status, result.why = ONE, "processor not recorded" if result.pairs else "on two kinds of processor"
             return
         if row["kind"].startswith("as-"):
             self.speed(result, here)

@@ -27,11 +27,11 @@ OF_README = ("E-1", "X-4", "L-4", "R-16", "C-3")
 
 
 def signed(value, digits):
-    return f"{value:+.{digits}f}"
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
 def digits_of(measure):
-    return 3 if measure.startswith(("bits", "BERT", "zeros", "div", "null", "AER", "acc")) else 2
+    return 4 if measure in ("BERTScore", "accuracy") else 3 if measure.startswith(("bits", "zeros", "div", "null", "AER")) else 2
 
 
 def system(name):
@@ -81,22 +81,27 @@ def ours(book, result):
 
 def difference(book, result):
     row, digits = result.row, digits_of(result.row["measure"])
+    label = row["source"] if row["kind"] == "analysis" else MEASURES.get(row["measure"], row["measure"])
     if row["kind"] == "analysis" and len(result.values) == 1:
-        text = f"{system(row['system'])}, {row['source']}: {statistics.fmean(result.values[0]):+.{digits}f}"
+        text = f"{system(row['system'])}, {label}: {signed(statistics.fmean(result.values[0]), digits)}"
     else:
-        names = (row["system"], row["baseline"])
-        label = row["source"] if row["kind"] == "analysis" else MEASURES.get(row["measure"], row["measure"])
-        what = f"{label}: " if label not in BARE else ""
-        text = what + ", ".join(side(name, values, digits) for name, values in zip(names, result.values))
+        text = (f"{label}: " if label not in BARE else "") + sides(result, digits)
+    if not result.found:
+        lines = of_lines(book, row, digits)
+        return text + (f" (test lines, {lines})" if lines else "")
+    level = files.rule.TAIL if result.ps else files.rule.LEVEL
+    margin = f"; margin {row['margin']}" if result.ps else ""
+    return f"{text} ({level:.0%} interval {interval(result, level, digits)}{margin})"
+
+
+def sides(result, digits):
+    """Both sides and their difference: means where there is a verdict, else pairs of the same seed if there are any."""
+    names = (result.row["system"], result.row["baseline"])
+    if result.found or not result.pairs:
         gap = statistics.fmean(result.values[0]) - statistics.fmean(result.values[1])
-        text += f", {signed(gap, digits)}"
-        lines = "" if result.found else of_lines(book, row, digits)
-        text += f" (test lines, {lines})" if lines else ""
-    if result.found:
-        level = files.rule.TAIL if result.ps else files.rule.LEVEL
-        margin = f"; margin {row['margin']}" if result.ps else ""
-        text += f" ({level:.0%} interval {interval(result, level, digits)}{margin})"
-    return text
+        return ", ".join(side(name, values, digits) for name, values in zip(names, result.values)) + f", {signed(gap, digits)}"
+    columns = [f"{system(name)} " + " ".join(f"{value:.{digits}f}" for value in values) for name, values in zip(names, zip(*result.pairs))]
+    return f"{', '.join(columns)}: " + ", ".join(signed(first - second, digits) for first, second in result.pairs)
 
 
 def grouped(results):
@@ -104,7 +109,7 @@ def grouped(results):
     groups = collections.defaultdict(list)
     for result in results:
         groups[result.row["data"], result.row["scope"]].append(result)
-    return groups.items()
+    return list(groups.items())
 
 
 def ours_cell(book, claim):
@@ -119,14 +124,15 @@ def ours_cell(book, claim):
 
 def verdict_cell(book, claim):
     """The claim's verdict, then those of its comparisons where they differ from it or have a reason."""
-    verdict = book.verdict(claim)
-    parts = []
-    for (data, scope), results in grouped(book.of(claim)):
+    verdict, groups, parts = book.verdict(claim), grouped(book.of(claim)), []
+    for (data, scope), results in groups:
+        place = [book.settings[data]["name"]] if len({data for (data, _), _ in groups}) > 1 else []
         for status, why, names in distinct(results):
             if status in (NOT_RUN, EXACT) or (status == verdict and not why) or (status, verdict) == (ONE, OTHER):
                 continue
-            parts.append(f"{', '.join([*([scope] if scope else []), *names])}: {status}" + (f" ({why})" if why else ""))
-    return verdict + ("; " if parts else "") + "; ".join(dict.fromkeys(parts))
+            label = ", ".join([*place, *([scope] if scope else []), *names])
+            parts.append((f"{label}: " if label else "") + (status if status != verdict or label else "") + (f" ({why})" if why else ""))
+    return verdict + "".join((" " if part.startswith(" (") else "; ") + part.strip() for part in dict.fromkeys(parts))
 
 
 def distinct(results):
@@ -211,9 +217,11 @@ def readme_table(book):
 def short(book, result):
     """One comparison without its intervals."""
     row, digits = result.row, digits_of(result.row["measure"])
-    sides = ", ".join(f"{system(name)} {statistics.fmean(values):.{digits}f}" for name, values in zip((row["system"], row["baseline"]), result.values))
-    seeds = min(map(len, result.values))
-    return f"{book.settings[row['data']]['name']}: {sides}, {seeds} seed{'s' if seeds > 1 else ''}"
+    values = result.values if result.found or not result.pairs else list(zip(*result.pairs))
+    both = ", ".join(f"{system(name)} {statistics.fmean(side):.{digits}f}" for name, side in zip((row["system"], row["baseline"]), values))
+    seeds = min(map(len, values))
+    scope = f", {row['scope']}" if row["scope"] else ""
+    return f"{book.settings[row['data']]['name']}{scope}: {both}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def blocks(book):

@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""recipes/verdicts.py: the rule by numbers computed by hand, its false rates, the files of results, the verdicts on the pages,
+and the commands that add runs."""
+import csv
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "recipes"))
+import verdict_files as files  # noqa: E402
+import verdict_page as page  # noqa: E402
+import verdict_rule as rule  # noqa: E402
+import verdicts  # noqa: E402
+
+
+class Student(unittest.TestCase):
+    def test_quantiles(self):
+        """The table that every textbook has."""
+        for nu, t in ((1, 12.706), (2, 4.303), (4, 2.776), (8, 2.306), (14, 2.145), (30, 2.042)):
+            self.assertAlmostEqual(rule.student_quantile(0.95, nu), t, delta=5e-4)
+        self.assertAlmostEqual(rule.student_quantile(0.90, 8), 1.860, delta=5e-4)
+
+    def test_tails(self):
+        """One degree of freedom is Cauchy's distribution, two have a closed form, and both hold for small and large t."""
+        for t in (-2.5, -0.1, 0, 0.1, 1, 7, 300):
+            self.assertAlmostEqual(rule.student_tail(t, 1), 0.5 - math.atan(t) / math.pi, places=12)
+            self.assertAlmostEqual(rule.student_tail(t, 2), 0.5 - t / (2 * math.sqrt(2 + t * t)), places=12)
+
+
+class Rule(unittest.TestCase):
+    def test_difference(self):
+        """Variances 1 and 4 in pairs of two degrees give 2.5 and four; the error is sqrt(2.5 * 2/3), with lines 1 more."""
+        systems = {"a": [1, 2, 3], "b": [2, 4, 6]}
+        found = rule.estimate(systems, "a", "b")
+        self.assertEqual((found.difference, found.nu), (-2, 4))
+        self.assertAlmostEqual(found.interval()[1], -2 + 2.776445 * math.sqrt(5 / 3), places=5)
+        with_lines = rule.estimate(systems, "a", "b", lines=1.0)
+        self.assertAlmostEqual(with_lines.interval()[0], -2 - 2.776445 * math.sqrt(5 / 3 + 1), places=5)
+        self.assertEqual(with_lines.interval(lines=False), found.interval())
+        self.assertEqual(rule.by_difference(found, found.two_sided()), "undecided")
+
+    def test_pool_takes_every_system(self):
+        found = rule.estimate({"a": [1, 2, 3], "b": [2, 4, 6], "c": [5, 5, 5], "one": [9]}, "a", "b")
+        self.assertEqual(found.nu, 6)
+        self.assertAlmostEqual(found.variance, 10 / 6 * 2 / 3)
+
+    def test_outlier_keeps_its_own(self):
+        """Variance 100 beside 1: (100/3 + 1/3)^2 / ((100/3)^2 / 2 + (1/3)^2 / 4) degrees of freedom."""
+        systems = {"a": [0, 10, 20], "b": [1, 2, 3], "c": [2, 3, 4]}
+        found = rule.estimate(systems, "a", "b")
+        self.assertAlmostEqual(found.variance, 101 / 3)
+        self.assertAlmostEqual(found.nu, (101 / 3) ** 2 / ((100 / 3) ** 2 / 2 + (1 / 3) ** 2 / 4))
+        self.assertEqual(rule.estimate(systems, "b", "c").nu, 4)
+        self.assertEqual(rule.pooled({"a": [0, 2.9, 5.8], "b": [1, 2, 3]}).own, {})  # less than three times as much
+
+    def test_holm(self):
+        self.assertEqual([round(p, 9) for p in rule.holm([0.01, 0.04, 0.03])], [0.03, 0.06, 0.06])
+        self.assertEqual(rule.holm([0.9, 0.6]), [1.0, 1.0])
+
+    def test_margins(self):
+        """An error of .1 with 8 degrees reaches .186 at 90%."""
+        found = rule.Estimate(-0.5, 0.01, 8)
+        judge = lambda margin, better=1, equal=False, value=found: rule.by_margin(rule.margin_ps(value, margin, better, equal))
+        self.assertEqual([judge(margin) for margin in (0.7, 0.6, 0.4, 0.3)], ["holds", "undecided", "undecided", "does not hold"])
+        self.assertEqual(judge(0.1, better=-1), "holds")  # fewer bits are better
+        self.assertEqual([judge(margin, equal=True) for margin in (0.7, 0.5, 0.3)], ["holds", "undecided", "does not hold"])
+        above = rule.Estimate(0.5, 0.01, 8)
+        self.assertEqual([judge(0.3, equal=equal, value=above) for equal in (False, True)], ["holds", "does not hold"])
+
+    def test_beats_every(self):
+        """With 8 degrees, .05 needs 2.306 errors, and the smaller of two p by Holm 2.75."""
+        of = lambda *differences: rule.beats_every([rule.Estimate(difference, 1.0, 8) for difference in differences])
+        self.assertEqual([of(2.4, 2.4), of(2.4, 2.2), of(2.4, -2.5), of(2.4, -3)], ["holds", "undecided", "undecided", "does not hold"])
+
+    def test_speed(self):
+        self.assertEqual([rule.by_ratio([0.95, 0.96, 0.94, 0.95, 0.95], published) for published in (1.0, 1.05, 1.2)],
+                         ["holds", "undecided", "does not hold"])
+        self.assertEqual([rule.by_ratio([0.30, 0.31, 0.29, 0.30, 0.30], published, slow=True) for published in (0.3, 0.2)],
+                         ["holds", "does not hold"])
+
+    def test_jackknife(self):
+        """1, 2, 3 have the error sqrt(2/3 * 2); t of two degrees is 4.302653."""
+        low, high = rule.jackknife(2.5, [1, 2, 3])
+        self.assertAlmostEqual(high - 2.5, 4.302653 * math.sqrt(4 / 3), places=5)
+        self.assertAlmostEqual(low + high, 5)
+
+    def test_early(self):
+        self.assertEqual([rule.too_early(values, 41.02, "BLEU") for values in ([39.1, 39.02], [39.1, 39.01])], [False, True])
+        self.assertEqual([rule.too_early(values, 1.0, "bits") for values in ([1.0, 1.05], [1.0, 1.051])], [False, True])
+        final, half = rule.Estimate(1.0, 1.0, 8), lambda difference: rule.Estimate(difference, 1.0, 8)
+        self.assertEqual([rule.contradicted(final, half(difference)) for difference in (1, -2, -3)], [False, False, True])
+
+
+class FalseRates(unittest.TestCase):
+    def test_five_percent(self):
+        """Normal seeds of equal variance: t is exact, so the rate is that of a coin of .05; the bounds are four deviations."""
+        trials = 2000
+        found = {name: errs for name, errs in rule.simulations()}
+        for name in ("the same, if the test text had no noise", "not worse: the truth is the margin"):
+            rng = random.Random(5)
+            false = sum(found[name](rng) for _ in range(trials))
+            self.assertLess(abs(false - 0.05 * trials), 4 * math.sqrt(0.05 * 0.95 * trials), name)
+
+    def test_power(self):
+        """Systems ten deviations apart are told apart."""
+        world, rng = rule.World(lines=0.0, shift=10), random.Random(1)
+        self.assertTrue(all(world.compare(world.draw(rng))[0].two_sided() < 0.05 for _ in range(50)))
+
+    def test_draw(self):
+        drawn = rule.World(systems=3, seeds=4, shift=100.0).draw(random.Random(1))
+        self.assertEqual([len(values) for values in drawn.values()], [4, 4, 4])
+        self.assertGreater(min(drawn[0]), 50 + max(drawn[1] + drawn[2]))
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.book = files.Book()
+        cls.text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+
+    def test_every_verdict(self):
+        """Each claim has one row with the verdict that the runs give, or stands in the list of claims that are not judged."""
+        rows = dict(re.findall(r"^\| ([EXLRC]-\d+) \| .* \| (.*?) \| [^|]*\|$", self.text, re.MULTILINE))
+        apart = re.findall(r"^- ([EXLRC]-\d+) \(.*Reason: ", self.text, re.MULTILINE)
+        self.assertEqual(sorted([*rows, *apart]), sorted(claim["id"] for claim in self.book.claims))
+        for claim in self.book.claims:
+            with self.subTest(claim=claim["id"]):
+                verdict = self.book.verdict(claim)
+                self.assertEqual(claim["id"] in apart, verdict == files.APART)
+                if claim["id"] in rows:
+                    self.assertEqual(rows[claim["id"]], page.verdict_cell(self.book, claim))
+                    self.assertTrue(rows[claim["id"]].startswith(verdict))
+
+    def test_tables(self):
+        tables = page.blocks(self.book)
+        for name in verdicts.PAGES:
+            text = (ROOT / name).read_text(encoding="utf-8")
+            self.assertEqual(page.rewritten(text, tables)[0], text, f"{name}: run recipes/verdicts.py page")
+
+    def test_rates(self):
+        """The page has the rates of the simulation; the first is computed again."""
+        shown = re.findall(r"^\| ([^|]+) \| ([\d.]+)% \|$", self.text, re.MULTILINE)
+        names = [name for name, _ in rule.simulations()]
+        self.assertEqual([name for name, _ in shown], names)
+        name, errs = next(rule.simulations())
+        rng = random.Random(f"{verdicts.SEED} {name}")
+        self.assertEqual(shown[0][1], f"{sum(errs(rng) for _ in range(verdicts.TRIALS)) / verdicts.TRIALS:.1%}".rstrip("%"))
+
+    def test_claims(self):
+        ids = [claim["id"] for claim in self.book.claims]
+        wanted = [f"{letter}-{i}" for letter, count in (("E", 15), ("X", 33), ("L", 38), ("R", 27), ("C", 15)) for i in range(1, count + 1)]
+        self.assertEqual(ids, wanted)
+
+    def test_trainings(self):
+        """Each training that a claim names is a section of its page."""
+        headings = re.findall(r"^##+ (.*)", (ROOT / "docs" / "trainings.md").read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        named = {anchor for claim in self.book.claims for anchor in (claim["training"] or "").split()}
+        self.assertLessEqual(named | {setting["training"] for setting in self.book.settings.values()}, anchors)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.results = self.folder / "results"
+        self.results.mkdir()
+        empty = "-"
+        self.table("claims", [["id", "rank", "where", "claim", "published", "note", "training", "ours", "not-judged"],
+                              ["Z-1", "1", "T1", "a beats b", "1", empty, "here", empty, empty]])
+        self.table("settings", [["data", "name", "training", "unit", "best", "source", "half"],
+                                ["d", "D", "here", "BLEU", "41", "-", "h"], ["h", "H", "here", "BLEU", "-", "-", "-"]])
+        self.comparisons([["Z-1", "d", "difference", "a", "b", "BLEU", "+"]])
+        self.runs([])
+        self.table("lines", [["data", "system", "baseline", "seed", "measure", "low", "high", "p", "recorded"]])
+
+    def table(self, name, rows):
+        with open(self.results / f"{name}.tsv", "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None).writerows(rows)
+
+    def comparisons(self, rows):
+        head = ["claim", "data", "kind", "system", "baseline", "measure", "better", "margin", "source", "family", "weights", "scope"]
+        self.table("comparisons", [head, *(row + ["-"] * (len(head) - len(row)) for row in rows)])
+
+    def runs(self, rows):
+        """Rows of (data, system, values of seeds 1, 2, ..., processor)."""
+        head = ["data", "system", "seed", "measure", "value", "updates", "cpu-seconds", "processor", "precision", "recorded", "share"]
+        self.table("runs", [head, *([data, system, seed, "BLEU", value, 1, "-", place, "-", "-", "-"]
+                                    for data, system, values, place in rows for seed, value in enumerate(values, 1))])
+
+    def verdict(self):
+        book = files.Book(self.results)
+        return book.verdict(book.claims[0]), book.results[0].why
+
+    HALF = [("h", "a", [40], "p"), ("h", "b", [39], "p")]
+
+    def test_verdicts(self):
+        above, below = [40.1, 40.0, 39.9], [39.1, 39.0, 38.9]
+        for rows, wanted in (
+                ([], "not run"),
+                ([("d", "a", above, "p"), ("d", "b", below, "p"), *self.HALF], "holds"),
+                ([("d", "b", above, "p"), ("d", "a", below, "p"), ("h", "a", [39], "p"), ("h", "b", [40], "p")], "does not hold"),
+                ([("d", "a", above, "p"), ("d", "b", [39.8, 39.9, 40.1], "p"), *self.HALF], "undecided"),
+                ([("d", "a", above, "p"), ("d", "b", below[:2], "p"), *self.HALF], "one training"),
+                ([("d", "a", above, "p"), ("d", "b", below, "-"), *self.HALF], "one training"),
+                ([("d", "a", above, "p"), ("d", "b", below, "q"), *self.HALF], "one training")):
+            self.runs(rows)
+            self.assertEqual(self.verdict()[0], wanted, rows)
+
+    def test_early(self):
+        above, below = ("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p")
+        far = ("d", "b", [30.1, 30.0, 29.9], "p")
+        for rows, why in (([above, far, *self.HALF], "more than 2 BLEU"), ([above, below], "no figures of both sides after half"),
+                          ([above, below, ("h", "a", [30], "p"), ("h", "b", [39], "p")], "the sign is another")):
+            self.runs(rows)
+            verdict, reason = self.verdict()
+            self.assertEqual(verdict, "undecided, early")
+            self.assertIn(why, reason)
+
+    def test_lines_widen(self):
+        """The difference of 1 holds over seeds alone; test lines that reach by 2 leave it open."""
+        self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), *self.HALF])
+        self.assertEqual(self.verdict()[0], "holds")
+        self.table("lines", [["data", "system", "baseline", "seed", "measure", "low", "high", "p", "recorded"],
+                             ["d", "b", "a", "1", "BLEU", "-3", "1", "-", "-"]])
+        self.assertEqual(self.verdict()[0], "undecided")
+
+    def test_family(self):
+        """2.57 errors, with six degrees, are p = .042: enough alone, and not as the smaller of two."""
+        self.runs([("d", "a", [40.0, 40.1, 40.2], "p"), ("d", "b", [39.79, 39.89, 39.99], "p"), ("d", "c", [39.9, 40.0, 40.1], "p"),
+                   ("h", "a", [40], "p"), ("h", "b", [39], "p"), ("h", "c", [39], "p")])
+        row = lambda baseline: ["Z-1", "d", "difference", "a", baseline, "BLEU", "+", "-", "-", "T"]
+        self.comparisons([row("b")])
+        alone = files.Book(self.results).results[0]
+        self.assertAlmostEqual(alone.p, 0.042, delta=5e-4)
+        self.assertEqual(alone.status, "holds")
+        self.comparisons([row("b"), row("b"), row("c")])  # a comparison of two claims counts once
+        first = files.Book(self.results).results[0]
+        self.assertAlmostEqual(first.p, 2 * alone.p)
+        self.assertEqual(first.status, "undecided")
+
+    def test_scope_is_not_the_claim(self):
+        self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), *self.HALF])
+        self.comparisons([["Z-1", "d", "difference", "a", "b", "BLEU", "+", "-", "-", "-", "-", "another start"]])
+        book = files.Book(self.results)
+        self.assertEqual((book.results[0].status, book.verdict(book.claims[0])), ("holds", "other conditions"))
+        self.assertEqual(page.verdict_cell(book, book.claims[0]), "other conditions; another start: holds")
+
+    def test_analysis(self):
+        """Slopes of three models, 1, 2 and 3 per layer: 2 +- 4.303 / sqrt(3)."""
+        self.runs([("d", "a", [f"0 {slope} {2 * slope}" for slope in (1, 2, 3)], "p")])
+        self.comparisons([["Z-1", "d", "analysis", "a", "-", "BLEU", "+", "-", "slope", "-", "-1/2 0 1/2"]])
+        found = files.Book(self.results).results[0]
+        self.assertEqual(found.found.difference, 2)
+        self.assertAlmostEqual(found.found.interval()[0], 2 - 4.302653 / math.sqrt(3), places=5)
+        self.assertEqual(found.status, "undecided")
+
+    def test_exact(self):
+        self.assertEqual([files.is_exact(text) for text in ("512/64 = 8; 2^3 = 8", "512/64 = 9", "0.1 + 0.2 = 0.3")], [True, False, True])
+        for text in ("__import__('os') = 1", "x = 1"):
+            with self.assertRaisesRegex(files.Bad, "is not arithmetic"):
+                files.is_exact(text)
+        self.comparisons([["Z-1", "-", "test", "Suite Name", "own_test.cc", "-", "+"]])
+        (self.folder / "own_test.cc").write_text("TEST(Suite, Other) {}\n")
+        judge = lambda: files.Book(self.results, self.folder).results[0].status
+        self.assertEqual(judge(), "does not hold")
+        (self.folder / "own_test.cc").write_text("TEST_F(Suite, Name) {}\n")
+        self.assertEqual(judge(), "exact")
+
+    def test_mistakes(self):
+        self.runs([("nowhere", "a", [1], "p")])
+        with self.assertRaisesRegex(files.Bad, "got the data 'nowhere'; expected one of settings.tsv"):
+            files.Book(self.results)
+        self.runs([("d", "a", [1], "p"), ("d", "a", [1], "p")])
+        with self.assertRaisesRegex(files.Bad, "stands 2 times; expected once"):
+            files.Book(self.results)
+        (self.results / "runs.tsv").write_text("data\tsystem\nd\n")
+        with self.assertRaisesRegex(files.Bad, "line 2 has 1 columns; expected the 2"):
+            files.Book(self.results)
+
+    def call(self, *arguments, program=None):
+        environment = os.environ | ({"FOVEA": str(program)} if program else {})
+        return subprocess.run([sys.executable, ROOT / "recipes" / "verdicts.py", "--results", self.results, *map(str, arguments)],
+                              capture_output=True, text=True, env=environment)
+
+    def refused(self, *arguments, says):
+        result = self.call(*arguments)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+        self.assertIn(says, result.stderr)
+
+    def finished_run(self, name, seed, **figures):
+        run = self.folder / name
+        run.mkdir()
+        (run / "train.yml").write_text(f'seed: {seed}\nprecision: "bfloat16"\nafter-batches: 400\n')
+        events = [{"event": "train", "updates": 100}, {"event": "end", "updates": 200, "cpu_seconds": 7.5}]
+        (run / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        for file, text in figures.items():
+            (run / file.replace("_", ".")).write_text(text)
+        return run
+
+    def test_add(self):
+        window = self.finished_run("window-k2-seed3", 3, test_bleu="39.50\n")
+        (window / "test-all-keys.bleu").write_text("38.10\n")
+        f1 = "accuracy:  95.02%; precision:  61.51%; recall:  69.27%; FB1:  65.16\n  LOC: precision:  79.88%; recall:  78.66%; FB1:  79.26  1809\n"
+        names = self.finished_run("full-tagged-seed1", 1, f1=f1)
+        result = self.call("add", "--data", "d", "--processor", "P", window, names)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = {(run["system"], run["seed"], run["measure"]): run for run in files.table("runs", self.results)}
+        self.assertEqual({key: run["value"] for key, run in rows.items()}, {
+            ("window(2)", "3", "BLEU"): "39.50", ("window-train(2)", "3", "BLEU"): "38.10", ("full-tagged", "1", "P"): "61.51",
+            ("full-tagged", "1", "R"): "69.27", ("full-tagged", "1", "F1"): "65.16", ("full-tagged", "1", "P-LOC"): "79.88",
+            ("full-tagged", "1", "R-LOC"): "78.66", ("full-tagged", "1", "F1-LOC"): "79.26"})
+        run = rows["window(2)", "3", "BLEU"]
+        self.assertEqual([run[key] for key in ("updates", "cpu-seconds", "processor", "precision", "share")], ["200", "7.5", "P", "bfloat16", "0.5"])
+        before = (self.results / "runs.tsv").read_bytes()
+        self.refused("add", "--data", "d", "--processor", "P", names, says="stands in runs.tsv already")
+        self.refused("add", "--data", "x", names, says="--data: got 'x'; expected one of d, h")
+        self.refused("add", "--data", "d", self.finished_run("other-seed1", 1), says="found no f1, test.bleu, valid.bleu or test.bits")
+        self.refused("add", "--data", "d", "--measure", "AER", names, says="got one of them; expected both")
+        self.assertEqual((self.results / "runs.tsv").read_bytes(), before)
+
+    def test_lines(self):
+        """A stand-in for fovea prints the number of reference lines as the difference: 6, and 4 without one of three documents."""
+        program = self.folder / "fovea"
+        program.write_text('#!/bin/sh\nwhile [ "$1" != --reference ]; do shift; done\nn=$(wc -l < "$2")\n'
+                           'echo "  d-BLEU  1 (x); difference +$n.00, 95% interval -1.00 to +3.00, p = 0.0100"\n')
+        program.chmod(0o755)
+        for name in ("ref", "out", "base"):
+            (self.folder / name).write_text("<d>\n1\n<d>\n2\n<d>\n3\n")
+        command = ["lines", "--data", "d", "--system", "a", "--baseline", "b", "--seed", "1", "--reference", self.folder / "ref",
+                   "--input", self.folder / "out", "--baseline-input", self.folder / "base"]
+        self.assertEqual(self.call(*command, program=program).returncode, 0)
+        self.assertEqual(self.call(*command, "--documents", program=program).returncode, 0)
+        first, second = files.table("lines", self.results)
+        self.assertEqual([first[key] for key in ("measure", "low", "high", "p")], ["BLEU", "-1.00", "+3.00", "0.0100"])
+        self.assertEqual([second[key] for key in ("measure", "low", "high", "p")], ["d-BLEU", "6.00", "6.00", None])
+        program.write_text("#!/bin/sh\necho 'Error: no' >&2\nexit 1\n")
+        result = self.call(*command, program=program)
+        self.assertIn("fovea evaluate failed: Error: no", result.stderr)
+
+    def test_show(self):
+        self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), *self.HALF])
+        shown = self.call("show", "Z-1").stdout
+        self.assertIn("verdict: holds", shown)
+        self.assertIn("system a, seed 2, value 40.0", shown)
+        self.refused("show", "Z-9", says="got the claim 'Z-9'")
+
+    def test_blocks(self):
+        text = "a\n<!-- verdicts: one -->\n<!-- end of verdicts -->\nb\n<!-- verdicts: two -->\nold\n<!-- end of verdicts -->\nc\n"
+        new, found = page.rewritten(text, {"one": "1", "two": "2", "three": "3"})
+        self.assertEqual(found, ["one", "two"])
+        self.assertEqual(new, "a\n<!-- verdicts: one -->\n1\n<!-- end of verdicts -->\nb\n<!-- verdicts: two -->\n2\n<!-- end of verdicts -->\nc\n")
+        with self.assertRaisesRegex(files.Bad, "the block 'one' has no end"):
+            page.rewritten(text.replace("<!-- end of verdicts -->\nb", "b"), {"one": "1"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

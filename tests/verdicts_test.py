@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "recipes"))
@@ -166,6 +167,28 @@ class Pages(unittest.TestCase):
         anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
         named = {anchor for claim in self.book.claims for anchor in (claim["training"] or "").split()}
         self.assertLessEqual(named | {setting["training"] for setting in self.book.settings.values()}, anchors)
+
+
+class Pictures(unittest.TestCase):
+    def test_runs(self):
+        """The picture of the sweep has a dot for each k, and a line from the last dot of each mechanism to its name."""
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder) / "k.svg"
+            command = [sys.executable, ROOT / "recipes" / "draw_results.py", "runs", "--data", "multi30k-sweep", "--output", picture]
+            subprocess.run([*command, "--processor", "the sweep's"], check=True)
+            self.assertEqual(picture.read_text(), (ROOT / "docs" / "results-multi30k.svg").read_text())
+            result = subprocess.run([*command, "--processor", "none"], capture_output=True, text=True)
+            self.assertIn("found no runs of the data 'multi30k-sweep' with BLEU on the processor 'none'", result.stderr)
+            root = xml.etree.ElementTree.fromstring(picture.read_text())
+        shapes = {tag: [found.attrib for found in root.iter(f"{{http://www.w3.org/2000/svg}}{tag}")] for tag in ("circle", "path", "text")}
+        names = [text for text in shapes["text"] if text["text-anchor"] == "start"]
+        leaders = [path for path in shapes["path"] if path.get("class") == "leader"]
+        self.assertEqual((len(names), len(leaders)), (8, 8))
+        dots = {(dot["cx"], dot["cy"]) for dot in shapes["circle"]}
+        for name, leader in zip(names, leaders):
+            x, y, row = re.match(r"M(\S+) (\S+)L\S+ ([\d.]+)h8", leader["d"]).groups()
+            self.assertAlmostEqual(float(row) + 4, float(name["y"]), delta=0.11)
+            self.assertTrue((x, y) in dots or leader["stroke"] == "#333")
 
 
 class Files(unittest.TestCase):

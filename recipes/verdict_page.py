@@ -20,7 +20,7 @@ SHORT = {"multi30k-sweep": "sweep", "rectified-attention-in-the-sweep": "ReLA in
          "the-sweep-with-half-of-the-updates": "half of the updates", "speed-at-the-lengths-of-sentences": "speed",
          "translation-with-clauses": "clauses", "language-1200-updates": "language", "conll-2003": "CoNLL-2003",
          "ted-documents": "TED", "cifar-10": "CIFAR-10"}
-MEASURES = {"BLEU-valid": "BLEU, validation", "bits-valid": "bits, validation", "decode-speed": "decoding", "train-speed": "training",
+MEASURES = {"BLEU-valid": "BLEU, validation", "bits-valid": "bits, validation", "decode-speed": "decoding", "decode-128-speed": "decoding in batches of 128", "train-speed": "training",
             "zeros": "zeros", "bits-per-dim": "bits per dim", "F1-signals": "F1 of signal words"}
 BARE = ("BLEU", "d-BLEU", "bits", "divergence", "diversity", "zeros")  # measures that the setting makes clear
 OF_README = ("E-1", "X-4", "L-4", "R-16", "C-3")

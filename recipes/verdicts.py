@@ -100,19 +100,29 @@ def commit():
     return found.stdout.strip() or "-"
 
 
-def add(options):
-    settings = {row["data"] for row in files.table("settings", options.results)}
-    if options.data not in settings:
-        raise files.Bad(f"--data: got '{options.data}'; expected one of {', '.join(sorted(settings))}, or a new line in settings.tsv")
-    if (options.measure is None) != (options.value is None):
-        raise files.Bad("--measure and --value: got one of them; expected both")
-    there = {(row["data"], row["system"], row["seed"], row["measure"], row["processor"]) for row in files.table("runs", options.results)}
-    rows = [row for run in options.runs for row in rows_of(pathlib.Path(run), options)]
+def require_setting(data, folder):
+    settings = [row["data"] for row in files.table("settings", folder)]
+    if data not in settings:
+        raise files.Bad(f"--data: got '{data}'; expected one of {', '.join(settings)}, or a new line in settings.tsv")
+
+
+def add_runs(rows, folder):
+    """Adds figures of runs to runs.tsv, unless one of them stands there."""
+    names = ("data", "system", "seed", "measure", "processor")
+    there = {tuple(row[name] for name in names) for row in files.table("runs", folder)}
     for row in rows:
-        key = tuple(row[name] for name in ("data", "system", "seed", "measure", "processor"))
+        key = tuple(str(row[name]) for name in names)
         if key in there or there.add(key):
             raise files.Bad(f"{', '.join(key)}: stands in runs.tsv already; expected another run, or the old line removed")
-    append("runs", rows, options.results)
+    append("runs", rows, folder)
+
+
+def add(options):
+    require_setting(options.data, options.results)
+    if (options.measure is None) != (options.value is None):
+        raise files.Bad("--measure and --value: got one of them; expected both")
+    rows = [row for run in options.runs for row in rows_of(pathlib.Path(run), options)]
+    add_runs(rows, options.results)
     for row in rows:
         print(f"added {row['system']}, seed {row['seed']}: {row['measure']} {row['value']}")
 

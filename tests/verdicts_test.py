@@ -370,6 +370,36 @@ class Files(unittest.TestCase):
         result = self.call(*command, program=program)
         self.assertIn("fovea evaluate failed: Error: no", result.stderr)
 
+    def test_speed_pairs(self):
+        """A stand-in for fovea, in which a model named 30 has the speeds 30 and 31, and the order of the calls."""
+        calls, program = self.folder / "calls", self.folder / "fovea"
+        program.write_text(f"""#!/bin/sh
+echo "$1 $3" >> '{calls}'
+case $1 in
+analyze) for i in 1 2 3; do echo "trained  $i  5-9  2  $(($3 + i - 2))  $(($3 + 1))"; done ;;
+translate) while [ "$1" != --output ]; do shift; done; echo a b c > "$2" ;;
+esac
+""")
+        program.chmod(0o755)
+        command = [sys.executable, ROOT / "recipes" / "speed_pairs.py", "--models", "full=30", "topk(8)=60", "--train-sets", "a", "b",
+                   "--output", self.folder / "speeds", "--results", self.results]
+        call = lambda *more: subprocess.run([*map(str, [*command, *more])], capture_output=True, text=True, cwd=self.folder,
+                                            env=os.environ | {"FOVEA": str(program)})
+        first = call("--pairs", 2, "--data", "d")
+        self.assertRegex(first.stdout, r"topk\(8\) +train-speed +2\.00 \(2\.00 to 2\.00\)\ntopk\(8\) +decode-speed +1\.97 ", first.stderr)
+        self.assertEqual(calls.read_text().split(), "analyze 30 translate 30 analyze 60 translate 60 "
+                         "analyze 60 translate 60 analyze 30 translate 30".split())
+        rows = [(run["system"], run["seed"], run["value"]) for run in files.table("runs", self.results) if run["measure"] == "train-speed"]
+        self.assertEqual(rows, [("full", "1", "30"), ("full", "2", "30"), ("topk(8)", "1", "60"), ("topk(8)", "2", "60")])
+        calls.unlink()
+        self.assertEqual(call("--pairs", 2).stdout, first.stdout)  # nothing is measured twice
+        self.assertFalse(calls.exists())
+        for more, says in ((["--pairs", 0], "expected two models or more"), (["--data", "d"], "stands in runs.tsv already"),
+                           (["--data", "x"], "--data: got 'x'")):
+            result = call("--pairs", 2, *more)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+            self.assertIn(says, result.stderr)
+
     def test_show(self):
         self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), *self.HALF])
         shown = self.call("show", "Z-1").stdout

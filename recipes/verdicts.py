@@ -4,7 +4,7 @@
     recipes/verdicts.py page [--check]           rewrites the marked tables of docs/results.md and README.md
     recipes/verdicts.py show ID...               the runs, intervals and verdict of a claim
     recipes/verdicts.py add --data KEY RUN...    adds runs of fovea train, whose folders are NAME-seedN or NAME-kK-seedN
-    recipes/verdicts.py lines --data KEY ...     adds the interval of a difference over test lines, by fovea evaluate
+    recipes/verdicts.py lines --data KEY ...     adds the interval of a difference over test lines, of BLEU or F1
     recipes/verdicts.py simulate [--write]       how often the rule errs when the truth is known
     recipes/verdicts.py summary                  verdicts, and core-hours of the runs
 
@@ -13,14 +13,13 @@ leave there (f1, test.bleu, valid.bleu, test.bits), or from --measure NAME --val
 date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
 import argparse
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import verdict_files as files
+import verdict_lines as over_lines
 import verdict_page as page
 import verdict_rule as rule
 
@@ -142,48 +141,19 @@ def rows_of(run, options):
                "share": f"{min(1, updates / wanted):.2g}" if wanted else "-"}
 
 
-def evaluate(arguments):
-    """(difference, low, high, p) of `fovea evaluate --baseline`."""
-    program = os.environ.get("FOVEA", str(files.ROOT / "build/release/bin/fovea"))
-    found = subprocess.run([program, "evaluate", *map(str, arguments)], capture_output=True, text=True)
-    match = re.search(r"BLEU .*difference ([-+.\d]+), 95% interval ([-+.\d]+) to ([-+.\d]+), p = ([.\d]+)", found.stdout)
-    if not match:
-        raise files.Bad(f"fovea evaluate failed: {found.stderr.strip() or found.stdout.strip()}")
-    return match.groups()
-
-
-def without_documents(paths, folder):
-    """For each document: the files without it. A line <d> or an empty line of the reference, the first path, begins one."""
-    texts = [pathlib.Path(path).read_text(encoding="utf-8").splitlines() for path in paths]
-    if len({len(text) for text in texts}) != 1:
-        raise files.Bad("--documents: the texts have different numbers of lines; expected as many")
-    marks = [i for i, line in enumerate(texts[0]) if line.strip() in ("", "<d>")]
-    begins = sorted({0, *marks})
-    for begin, end in zip(begins, [*begins[1:], len(texts[0])]):
-        for text, path in zip(texts, paths):
-            (folder / pathlib.Path(path).name).write_text("".join(line + "\n" for line in text[:begin] + text[end:]), encoding="utf-8")
-        yield
-
-
 def lines(options):
-    paths = [options.reference, options.input, options.baseline_input]
-    arguments = lambda reference, output, baseline: [
-        "--reference", reference, "--input", output, "--baseline", baseline, "--tokenize", options.tokenize,
-        *(["--documents"] if options.documents else [])]
-    difference, low, high, p = evaluate(arguments(*paths))
-    if options.documents:  # few documents: t over values with one left out, not resampling
-        with tempfile.TemporaryDirectory() as folder:
-            places = [pathlib.Path(folder) / f"{name}.txt" for name in ("reference", "output", "baseline")]
-            for place, path in zip(places, paths):
-                place.write_bytes(pathlib.Path(path).read_bytes())
-            own = pathlib.Path(folder) / "left"
-            own.mkdir()
-            left = [float(evaluate(arguments(*(own / place.name for place in places)))[0]) for _ in without_documents(places, own)]
-        low, high = (f"{end:.2f}" for end in rule.jackknife(float(difference), left))
+    require_setting(options.data, options.results)
+    measure = options.measure or ("d-BLEU" if options.documents else "BLEU")
+    if measure.startswith("F1"):
+        difference, low, high = (f"{number:.2f}" for number in over_lines.of_f1(options.input, options.baseline_input, measure))
         p = "-"
+    elif options.reference and len(options.input) == len(options.baseline_input) == 1:
+        texts = options.reference, options.input[0], options.baseline_input[0]
+        difference, low, high, p = over_lines.of_bleu(*texts, options.tokenize, options.documents)
+    else:
+        raise files.Bad("--input and --baseline-input: expected one file each and --reference for BLEU, or --measure F1")
     append("lines", [{"data": options.data, "system": options.system, "baseline": options.baseline, "seed": options.seed,
-                     "measure": "d-BLEU" if options.documents else "BLEU", "low": low, "high": high, "p": p, "recorded": commit()}],
-           options.results)
+                      "measure": measure, "low": low, "high": high, "p": p, "recorded": commit()}], options.results)
     print(f"{options.system} less {options.baseline}, seed {options.seed}: {difference} (95% interval {low} to {high})")
 
 
@@ -266,8 +236,12 @@ def parsed():
     for option in ("system", "measure", "value", "processor", "cpu-seconds"):
         adding.add_argument(f"--{option}")
     over = command("lines", lines)
-    for option in ("data", "system", "baseline", "seed", "reference", "input", "baseline-input"):
+    for option in ("data", "system", "baseline", "seed"):
         over.add_argument(f"--{option}", required=True)
+    for option in ("input", "baseline-input"):
+        over.add_argument(f"--{option}", nargs="+", required=True, metavar="FILE")
+    over.add_argument("--reference")
+    over.add_argument("--measure", help="F1 or F1-TYPE, of columns by fovea tag, one file per seed (BLEU, d-BLEU with --documents)")
     over.add_argument("--tokenize", default="13a")
     over.add_argument("--documents", action="store_true")
     return parser.parse_args()

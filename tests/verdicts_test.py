@@ -278,7 +278,7 @@ class Files(unittest.TestCase):
         self.assertEqual(lines.phrases(["O", "O"]), set())
 
     def test_lines_of_f1(self):
-        """Of n sentences with a name each, one model finds all and the other the first half: F1 of 100 and of 200/3, over sentences
+        """One model finds the name in each of n sentences, the other in the first half: F1 of 100 and of 200/3, over sentences
         that are drawn again. With the share s of the first half, the difference is 100 - 200 s / (1 + s), of slope -200 / (1 + s)^2 at
         s = 1/2, whose deviation is 1 / (2 sqrt n)."""
         n, sentence = 400, "-DOCSTART- O O\n\n" + "".join("A I-PER {}\nb O O\n\n".format("I-PER" if i < 200 else "O") for i in range(400))

@@ -75,6 +75,8 @@ def figures_of(run):
         for mark in ("", "-all-keys"):
             if (file := run / f"{name}{mark}.bleu").exists():
                 yield mark, measure, file.read_text(encoding="utf-8").split()[0]
+            if (file := run / f"{name}{mark}.bertscore").exists():
+                yield mark, measure.replace("BLEU", "BERTScore"), file.read_text(encoding="utf-8").split()[0]
         if (file := run / f"{name}.bits").exists():
             yield "", measure.replace("BLEU", "bits"), file.read_text(encoding="utf-8").split()[0]
     if (file := run / "f1").exists():

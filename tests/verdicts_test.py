@@ -234,13 +234,14 @@ class Files(unittest.TestCase):
     def test_add(self):
         window = self.finished_run("window-k2-seed3", 3, test_bleu="39.50\n")
         (window / "test-all-keys.bleu").write_text("38.10\n")
+        (window / "test.bertscore").write_text("0.812345 encoder 3\n")
         f1 = "accuracy:  95.02%; precision:  61.51%; recall:  69.27%; FB1:  65.16\n  LOC: precision:  79.88%; recall:  78.66%; FB1:  79.26  1809\n"
         names = self.finished_run("full-tagged-seed1", 1, f1=f1)
         result = self.call("add", "--data", "d", "--processor", "P", window, names)
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = {(run["system"], run["seed"], run["measure"]): run for run in files.table("runs", self.results)}
         self.assertEqual({key: run["value"] for key, run in rows.items()}, {
-            ("window(2)", "3", "BLEU"): "39.50", ("window-train(2)", "3", "BLEU"): "38.10", ("full-tagged", "1", "P"): "61.51",
+            ("window(2)", "3", "BLEU"): "39.50", ("window(2)", "3", "BERTScore"): "0.812345", ("window-train(2)", "3", "BLEU"): "38.10", ("full-tagged", "1", "P"): "61.51",
             ("full-tagged", "1", "R"): "69.27", ("full-tagged", "1", "F1"): "65.16", ("full-tagged", "1", "P-LOC"): "79.88",
             ("full-tagged", "1", "R-LOC"): "78.66", ("full-tagged", "1", "F1-LOC"): "79.26"})
         run = rows["window(2)", "3", "BLEU"]

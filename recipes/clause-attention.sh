@@ -25,6 +25,7 @@ Usage: recipes/clause-attention.sh --tag-sets TRAIN TEST [--train-sets SRC TRG -
   --dim-tag-vocab N      pieces of the taggers' vocabulary, without --bert [8000]
   --tag-config FILE      more options of fovea train for the taggers, as YAML
   --tokenize NAME        tokens of BLEU, as for fovea evaluate [zh]
+  --seeds N ...          all models for each of these seeds; NAME of seed N lies in NAME-seedN [1]
   --options OPTION ...   more options of fovea train for translation models; the last option of the command
   --output DIR           folder of all files [build/clause-attention]
 Without --train-sets, the taggers alone are trained.
@@ -38,7 +39,7 @@ decoding=(-c "$recipes/niutrans-en-zh-clauses.translate.yml")
 check() {
   check_program
   check_files --tag-sets 2 'columns for training and for the test' "${tag_sets[@]}"
-  check_counts '--dim-vocabs and --dim-tag-vocab' "${dim_vocabs[@]}" "${dim_tag_vocab[@]}"
+  check_counts '--dim-vocabs, --dim-tag-vocab and --seeds' "${dim_vocabs[@]}" "${dim_tag_vocab[@]}" "${seeds[@]}"
   [ ${#train_sets[@]} -gt 0 ] || return 0
   check_files --train-sets 2 'source and target' "${train_sets[@]}"
   check_files --valid-sets 2 'source and target' "${valid_sets[@]}"
@@ -59,10 +60,15 @@ vocab() {
   [ -f "$1" ] || "$fovea" vocab --type bpe --dim-vocabs "$3" --train-sets "$2" --output "$1" --quiet
 }
 
+# named NAME: the name, with the seed in work if there are several.
+named() {
+  if [ ${#seeds[@]} -gt 1 ]; then echo "$1 seed $seed"; else echo "$1"; fi
+}
+
 # tagger NAME COLUMNS SPEC: trains a tagger of these columns of labels, and prints the lines of its F1, in percent.
 tagger() {
   local columns words from clauses=(--clause-tag-column 0)
-  run=$folder/$1
+  run=$folder/$1-seed$seed
   read -ra columns <<<"$2"
   [ "$3" = full ] || clauses=("${dictionary[@]/#/--clause-dictionary=}")
   if [ ${#bert[@]} -gt 0 ]; then
@@ -74,28 +80,30 @@ tagger() {
     from=(--vocabs "$folder/words.spm")
   fi
   train_run -c "$recipes/conll2003-clauses.yml" "${tag_config[@]/#/--config=}" --train-sets "$folder/train.columns" \
-    --label-column "${columns[@]}" --attention-encoder "$3" "${clauses[@]}" "${from[@]}"
+    --label-column "${columns[@]}" --attention-encoder "$3" "${clauses[@]}" "${from[@]}" --seed "$seed"
   [ -f "$run/f1" ] || keep "$run/f1" "$fovea" score --model "$run/averaged" --train-sets "$folder/test.columns" \
     --label-column "${columns[@]}" --quiet
-  sed -n 's/^F1 /all /p; s/^F1-//p; s/^ *\([A-Z]*\): .*FB1: *\([0-9.]*\).*/\1 \2/p' "$run/f1" | sed "s/^/$1 /"
+  sed -n 's/^F1 /all /p; s/^F1-//p; s/^ *\([A-Z]*\): .*FB1: *\([0-9.]*\).*/\1 \2/p' "$run/f1" | sed "s/^/$(named "$1") /"
 }
 
 taggers() {
   printf 'Signal words and names: F1 in percent on %s\n\n' "${tag_sets[1]}"
-  tagger signal-words 5 full
-  tagger fusion '4 5' full
-  tagger names 4 full
-  tagger names-with-clauses 4 "$mix"
+  for seed in "${seeds[@]}"; do
+    tagger signal-words 5 full
+    tagger fusion '4 5' full
+    tagger names 4 full
+    tagger names-with-clauses 4 "$mix"
+  done
 }
 
 # translation NAME OPTION...: trains a model, and prints its best accuracy in validation and BLEU.
 translation() {
-  run=$folder/$1
+  run=$folder/$1-seed$seed
   train_run -c "$recipes/niutrans-en-zh-clauses.yml" --train-sets "${train_sets[@]}" --valid-sets "${valid_sets[@]}" \
-    --vocabs "$folder/source.spm" "$folder/target.spm" --valid-tokenize "$tokenize" "${@:2}" "${options[@]}"
+    --vocabs "$folder/source.spm" "$folder/target.spm" --valid-tokenize "$tokenize" --seed "$seed" "${@:2}" "${options[@]}"
   score_bleu test "${test_sets[@]}"
   local accuracy='s/.*"event":"valid".*"metric":"accuracy","value":\([0-9.e-]*\).*/\1/p'
-  printf '%-12s %10.4f %10s\n' "$1" "$(sed -n "$accuracy" "$run/log.jsonl" | sort -g | tail -n 1)" "$(cat "$run/test.bleu")"
+  printf '%-12s %10.4f %10s\n' "$(named "$1")" "$(sed -n "$accuracy" "$run/log.jsonl" | sort -g | tail -n 1)" "$(cat "$run/test.bleu")"
 }
 
 # A column per quarter of the test set, by words of the source.
@@ -103,33 +111,44 @@ lengths() {
   local name scores=()
   printf '\nBLEU by the length of the source, from the shortest quarter to the longest\n'
   for name in "$@"; do
-    scores=$("$fovea" evaluate --reference "${test_sets[1]}" --input "$folder/$name/test.out" --tokenize "$tokenize" \
-      --bands 4 --bands-by "${test_sets[0]}" --score-only)
-    printf '\n%-12s' "$name"
-    mapfile -t -s 1 scores <<<"$scores" # the first line is the score of all
-    printf ' %10s' "${scores[@]}"
+    for seed in "${seeds[@]}"; do
+      scores=$("$fovea" evaluate --reference "${test_sets[1]}" --input "$folder/$name-seed$seed/test.out" --tokenize "$tokenize" \
+        --bands 4 --bands-by "${test_sets[0]}" --score-only)
+      printf '\n%-12s' "$(named "$name")"
+      mapfile -t -s 1 scores <<<"$scores" # the first line is the score of all
+      printf ' %10s' "${scores[@]}"
+    done
   done
   echo
+}
+
+# outputs NAME: the translations of each seed.
+outputs() {
+  printf '%s\n' "${seeds[@]/#/$folder/$1-seed}" | sed 's:$:/test.out:'
 }
 
 translations() {
   vocab "$folder/source.spm" "${train_sets[0]}" "$dim_vocabs"
   vocab "$folder/target.spm" "${train_sets[1]}" "$dim_vocabs"
   printf '\nTranslation: accuracy in validation, and BLEU on %s\n\n' "${test_sets[1]}"
-  translation full --attention-encoder full
-  translation longformer --attention-encoder 'window(32)|global(1)' # the paper does not give the sizes
-  translation rule --attention-encoder "$mix" "${dictionary[@]/#/--clause-dictionary=}"
-  translation study --attention-encoder "$mix" --clause-tagger "$folder/fusion/averaged"
-  local name
+  for seed in "${seeds[@]}"; do
+    translation full --attention-encoder full
+    translation longformer --attention-encoder 'window(32)|global(1)' # the paper does not give the sizes
+    translation rule --attention-encoder "$mix" "${dictionary[@]/#/--clause-dictionary=}"
+    translation study --attention-encoder "$mix" --clause-tagger "$folder/fusion-seed$seed/averaged"
+  done
+  local name full out
+  mapfile -t full < <(outputs full)
   paired_header "${test_sets[1]}"
   for name in longformer rule study; do
     printf '%-16s' "$name"
-    against_full "${test_sets[1]}" "$folder/full/test.out" -- "$folder/$name/test.out"
+    mapfile -t out < <(outputs "$name")
+    against_full "${test_sets[1]}" "${full[@]}" -- "${out[@]}"
   done
   lengths full longformer rule study
 }
 
-read_options tag-sets tag-config bert corrections dictionary dim-vocabs dim-tag-vocab tokenize output train-sets valid-sets test-sets -- "$@"
+read_options seeds tag-sets tag-config bert corrections dictionary dim-vocabs dim-tag-vocab tokenize output train-sets valid-sets test-sets -- "$@"
 folder=$output
 check
 check_settings "${tag_sets[@]}" "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${bert[@]}" "${corrections[@]}" \

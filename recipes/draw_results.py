@@ -2,10 +2,12 @@
 """Draws results as SVG:
 
     recipes/draw_results.py k FOLDER --output k.svg [--set valid]
+    recipes/draw_results.py runs --data KEY --processor NAME --output k.svg [--measure BLEU]
     recipes/draw_results.py spans RUN... --output spans.svg [--bits 1.4 1.3 1.2 1.1]
 
 `k` draws the finished runs of recipes/k-sweep.sh --output FOLDER: BLEU, or bits per byte, over k for each mechanism. A bar is
-the standard deviation over seeds; a dot without a bar is one seed. `spans` draws the mean span of runs with adaptive span
+the standard deviation over seeds; a dot without a bar is one seed. `runs` draws the same of recipes/results/runs.tsv, for one
+kind of processor. `spans` draws the mean span of runs with adaptive span
 when validation first reaches a number of bits per byte, as recipes/span_at.py prints it. Bits over time are drawn by
 `fovea curves RUN... --over time`."""
 import argparse
@@ -16,6 +18,7 @@ import statistics
 import sys
 
 import span_at
+import verdict_files
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 400, 62, 20, 48
 COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77b0a", "#4a4e69", "#17888f", "#a05a2c"]
@@ -84,20 +87,23 @@ class Chart:
             yield f'<circle cx="{x:.1f}" cy="{self.y(value):.2f}" r="3.5" fill="{colour}"/>'
 
     def labels(self):
-        """The names at the right end of the curves, moved apart where they would cover one another."""
-        places = [(self.y(value[0]), name, "#333") for name, value in self.levels]
+        """The names at the right of the chart, moved apart where they would cover one another. A thin line leads from the end of
+        each curve to its name."""
+        places = [(self.y(value[0]), self.right, name, "#333") for name, value in self.levels]
         for (name, values), colour in zip(self.curves, COLOURS):
             last = [column for column in self.columns if column in values][-1]
-            places.append((self.y(values[last][0]), name, colour))
+            places.append((self.y(values[last][0]), self.x(last), name, colour))
         places.sort()
-        rows = [y for y, _, _ in places]
+        rows = [place[0] for place in places]
         for i in range(1, len(rows)):
             rows[i] = max(rows[i], rows[i - 1] + 15)
         lowest = HEIGHT - BOTTOM
         for i in reversed(range(len(rows))):
             rows[i], lowest = min(rows[i], lowest), min(rows[i], lowest) - 15
-        for (_, name, colour), row in zip(places, rows):
-            yield text(self.right + 10, row + 4, name, anchor="start", colour=colour)
+        for (y, x, name, colour), row in zip(places, rows):
+            yield (f'<path class="leader" d="M{x:.1f} {y:.2f}L{self.right:.1f} {row:.2f}h8" fill="none" stroke="{colour}" '
+                   'stroke-width="0.7" stroke-dasharray="2 2"/>')
+            yield text(self.right + 11, row + 4, name, anchor="start", colour=colour)
 
     def svg(self):
         if len(self.curves) > len(COLOURS):
@@ -138,11 +144,22 @@ def sweep(folder, name):
     return found, ("d-" if documents else "") + MEASURES[measures.pop()]
 
 
-def draw_k(folder, name):
-    found, measure = sweep(folder, name)
+def recorded(data, measure, processor):
+    """{mechanism: {k: values of the seeds}} of recipes/results/runs.tsv, of mechanisms whose text has k."""
+    found = {}
+    for run in verdict_files.table("runs"):
+        spec = re.fullmatch(r"(full|([\w-]+)\((\d+)(?:,\d+)?\))(?: right)?", run["system"])
+        if spec and (run["data"], run["measure"], run["processor"]) == (data, measure, processor):
+            found.setdefault(spec[2] or spec[1], {}).setdefault(int(spec[3] or 0), []).append(float(run["value"]))
+    if not found:
+        sys.exit(f"Error: found no runs of the data '{data}' with {measure} on the processor '{processor}'; expected those of runs.tsv")
+    return dict(sorted(found.items()))
+
+
+def draw_k(found, title):
     full = found.pop("full", None)
     columns = sorted({k for values in found.values() for k in values}) or [0]
-    chart = Chart(columns, "k, keys that a query may attend", f"{measure}, {name} set")
+    chart = Chart(columns, "k, keys that a query may attend", title)
     chart.curves = [(mechanism, {k: mean(values) for k, values in of_k.items()}) for mechanism, of_k in found.items()]
     if full:
         chart.levels = [("full", mean(full[0]))]
@@ -164,19 +181,31 @@ def draw_spans(runs, bits):
     return chart.svg()
 
 
+def drawn(options):
+    if options.what == "spans":
+        return draw_spans(options.runs, options.bits)
+    if options.what == "runs":
+        return draw_k(recorded(options.data, options.measure, options.processor), f"{options.measure}, test set")
+    found, measure = sweep(options.folder, options.set)
+    return draw_k(found, f"{measure}, {options.set} set")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="what", required=True)
-    over_k, spans = parts.add_parser("k"), parts.add_parser("spans")
+    over_k, runs, spans = (parts.add_parser(name) for name in ("k", "runs", "spans"))
     over_k.add_argument("folder", metavar="FOLDER")
     over_k.add_argument("--set", default="test", choices=["test", "valid"])
+    runs.add_argument("--data", required=True)
+    runs.add_argument("--processor", required=True)
+    runs.add_argument("--measure", default="BLEU")
     spans.add_argument("runs", metavar="RUN", nargs="+")
     spans.add_argument("--bits", type=float, nargs="+", default=[1.4, 1.3, 1.2, 1.1])
-    for part in (over_k, spans):
+    for part in (over_k, runs, spans):
         part.add_argument("--output", required=True, metavar="FILE.svg")
     options = parser.parse_args()
     try:
-        svg = draw_k(options.folder, options.set) if options.what == "k" else draw_spans(options.runs, options.bits)
+        svg = drawn(options)
         part = pathlib.Path(f"{options.output}.part")
         part.write_text(svg, encoding="utf-8")
         part.replace(options.output)

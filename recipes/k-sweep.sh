@@ -30,6 +30,7 @@ Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets
                        demo-language.yml, all in recipes/]
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
   --tokenize NAME      tokens of BLEU, as for fovea evaluate [13a]
+  --bertscore DIR [N]  also print BERTScore's F1 by layer N of this encoder, as for fovea evaluate [none; the last layer]
   --output DIR         folder of all runs [build/k-sweep]
   --finished           train nothing, and print the tables of the runs that are finished, with - for the others
 Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they are):
@@ -38,7 +39,7 @@ Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they
 TEXT
 }
 
-train_sets=() valid_sets=() test_sets=() vocabs=() options=() k=(16 8 4 2) seeds=(1) task=translation
+train_sets=() valid_sets=() test_sets=() vocabs=() options=() bertscore=() k=(16 8 4 2) seeds=(1) task=translation
 mechanisms=(full block window dilated global random topk)
 updates=4000 config= output=build/k-sweep finished=()
 
@@ -53,6 +54,8 @@ check() {
     ;;
   *) fail "--task: got '$task'; expected translation or language" ;;
   esac
+  [ ${#bertscore[@]} -le 2 ] || fail "--bertscore: got ${#bertscore[@]} values; expected a folder and the number of a layer"
+  [ ${#bertscore[@]} -eq 0 ] || [ "$task" = translation ] || fail "--bertscore: got --task $task; expected translation"
   check_files --train-sets $files "$what" "${train_sets[@]}"
   check_files --valid-sets $files "$what" "${valid_sets[@]}"
   [ ${#test_sets[@]} -eq 0 ] || check_files --test-sets $files "$what" "${test_sets[@]}"
@@ -105,7 +108,19 @@ bits_of() {
   "$fovea" score --model "$run/averaged" --train-sets "$1" "${@:2}" --quiet | sed -n 's/^bits-per-byte //p'
 }
 
-# score SET MECHANISM FILE...: BLEU or bits per byte of the run's model. A row NAME-train selects in training only: here all
+# bertscore_of REFERENCE TRANSLATION: the mean F1 over lines, and the encoder and its layer.
+bertscore_of() {
+  "$fovea" evaluate --metrics bertscore --bertscore-model "${bertscore[0]}" --bertscore-layer "${bertscore[1]:--1}" --quiet \
+    --reference "$1" --input "$2" | sed -n 's/^F1 //p' | tr '\n' ' '
+  echo "${bertscore[*]}"
+}
+
+# has_bertscore FILE: is it there, by this encoder?
+has_bertscore() {
+  [ -f "$1" ] && [ "$(cut -d ' ' -f 2- "$1")" = "${bertscore[*]}" ]
+}
+
+# score SET MECHANISM FILE...: BLEU or bits per byte of the run's model, and BERTScore if it is wanted. A row NAME-train selects in training only: here all
 # of its keys count.
 score() {
   local name dense=()
@@ -113,6 +128,8 @@ score() {
   case $2 in *-train) dense=(--attention full) ;; esac
   if [ "$task" = translation ]; then
     score_bleu "$name" "$3" "$4" "${dense[@]}"
+    [ ${#bertscore[@]} -eq 0 ] || has_bertscore "$run/$name.bertscore" ||
+      keep "$run/$name.bertscore" bertscore_of "$4" "$run/$name.out"
   elif [ ! -f "$run/$name.bits" ]; then
     keep "$run/$name.bits" bits_of "$3" "${dense[@]}"
   fi
@@ -186,14 +203,19 @@ curve() {
   [[ " ${mechanisms[*]} " != *' full '* ]] || printf 'full %s\n' "$(cell valid full 0)"
 }
 
-# report SET TARGET: the table of a set and, if there are translations and full attention, the tests.
+# report SET TARGET: the tables of a set and, if there are translations and full attention, the tests.
 report() {
   printf '%s on %s after %s updates%s\n\n' "$measure" "$2" "$updates" "$spread"
   table "$1"
+  if [ ${#bertscore[@]} -gt 0 ]; then
+    local ending=bertscore digits=4
+    printf '\nBERTScore, F1\n\n'
+    table "$1"
+  fi
   if [ "$task" = translation ] && [[ " ${mechanisms[*]} " == *' full '* ]] && [ ${#mechanisms[@]} -gt 1 ]; then tests "$1" "$2"; fi
 }
 
-read_options task documents! finished! k mechanisms seeds updates config tokenize output train-sets valid-sets test-sets vocabs -- "$@"
+read_options task documents! finished! k mechanisms seeds updates config tokenize bertscore output train-sets valid-sets test-sets vocabs -- "$@"
 folder=$output measure=BLEU ending=bleu
 [ ${#documents[@]} -eq 0 ] || measure=d-BLEU
 check

@@ -109,6 +109,32 @@ class KSweep(unittest.TestCase):
         self.assertEqual(list(output.glob("*/checkpoints")), [])
         self.assertFalse((output / "settings").exists(), "a training with other options may follow")
 
+    def test_bertscore(self):
+        """Translations that are the reference have 1; the encoder is a model of the sweep, whose source side reads the words."""
+        output = PLACE.folder / "bertscore"
+        plain = sweep("--k", 4, "--mechanisms", "full", "topk", "--updates", 1, "--output", PLACE.folder / "encoder")
+        self.assertEqual(run(plain).returncode, 0)
+        encoder = PLACE.folder / "encoder" / "full-seed1" / "averaged"
+        command = sweep("--k", 4, "--mechanisms", "full", "topk", "--updates", 1, "--output", output, "--bertscore", encoder, 1)
+        (output / "topk-k4-seed1").mkdir(parents=True)
+        for name, text in (("done", ""), ("valid.out", PLACE.sides["valid"][1].read_text()), ("valid.bleu", "100.00\n")):
+            (output / "topk-k4-seed1" / name).write_text(text)
+        result = run(command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"topk +100\.00\n\nBERTScore, F1\n\nk = +4\nfull +0\.\d{4}\ntopk +1\.0000\n\nDifference of BLEU")
+        score = checked("evaluate", "--metrics", "bertscore", "--bertscore-model", encoder, "--bertscore-layer", 1, "--reference",
+                        PLACE.sides["valid"][1], "--input", output / "full-seed1" / "valid.out").stdout
+        value, *rest = (output / "full-seed1" / "valid.bertscore").read_text().split()
+        self.assertIn(f"F1 {value}\n", score)
+        self.assertEqual(rest, [str(encoder), "1"])
+
+        # Another layer is computed again, the same one is not.
+        (output / "full-seed1" / "valid.bertscore").write_text(f"0.2500 {encoder} 1\n")
+        self.assertRegex(run(command).stdout, r"full +0\.2500\n")
+        command[command.index("--bertscore") + 2] = "0"
+        self.assertNotRegex(run(command).stdout, r"full +0\.2500\n")
+        self.refused("--bertscore", "a", 1, 2, says="--bertscore: got 3 values; expected a folder and the number of a layer")
+
     def test_documents(self):
         texts = []
         for side in PLACE.sides["valid"]:

@@ -131,12 +131,23 @@ class Clauses(Sweeps):
                      r"longformer(?: +\d+\.\d\d){4}"):
             self.assertRegex(result.stdout, rf"(?m)^{line}$")
         self.assertEqual((output / "train.columns").read_text().split("\n")[2:5], [", , O O PUNCT", "and CC O O SCONJ", "in IN O O ADP"])
-        self.assertIn('attention-encoder: "mix(full,clause(1),clause(2))"', self.attention_of(output / "rule" / "averaged"))
-        self.assertEqual([len(list((output / name / "averaged").glob("clause-tagger.*"))) > 0 for name in ("rule", "study")], [False, True])
+        self.assertIn('attention-encoder: "mix(full,clause(1),clause(2))"', self.attention_of(output / "rule-seed1" / "averaged"))
+        self.assertEqual([len(list((output / f"{name}-seed1" / "averaged").glob("clause-tagger.*"))) > 0 for name in ("rule", "study")], [False, True])
         source, target = PLACE.sides["test"]
-        scores = checked("evaluate", "--reference", target, "--input", output / "study" / "test.out", "--bands", 4, "--bands-by",
+        scores = checked("evaluate", "--reference", target, "--input", output / "study-seed1" / "test.out", "--bands", 4, "--bands-by",
                          source, "--score-only").stdout.split()
         self.assertRegex(result.stdout, r"(?m)^study +" + " +".join(map(re.escape, scores[1:])) + "$")
+
+        # More seeds: what is done is not trained again, and the rows name the seed.
+        time = (output / "study-seed1" / "averaged").stat().st_mtime_ns
+        both = run("clause-attention.sh", "--seeds", 1, 2, *command)
+        self.assertEqual(both.returncode, 0, both.stderr)
+        self.assertEqual((output / "study-seed1" / "averaged").stat().st_mtime_ns, time)
+        for line in (r"names seed 1 all \d+\.\d\d", r"names seed 2 all \d+\.\d\d", r"study seed 2 +0\.\d{4} +\d+\.\d\d",
+                     r"study(?: +[+-]\d+\.\d\d \([01]\.\d{4}\)){2}", r"longformer seed 2(?: +\d+\.\d\d){4}"):
+            self.assertRegex(both.stdout, rf"(?m)^{line}$")
+        seeds = [(output / f"{name}-seed{seed}" / "train.yml").read_text() for name in ("names", "rule") for seed in (1, 2)]
+        self.assertEqual([re.search(r"^seed: (.*)", text, re.M)[1] for text in seeds], ["1", "2"] * 2)
 
     def test_mistakes(self):
         self.refused("clause-attention.sh", says="--tag-sets: got 0 files; expected columns for training and for the test")

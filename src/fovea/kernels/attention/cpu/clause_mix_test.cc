@@ -199,7 +199,7 @@ TEST_P(ClauseMix, IsItsDefinition) {
   }
 }
 
-// Where a query's own clause has almost no weight in the whole sequence, its own softmax keeps its digits.
+// If a query's own clause has almost no weight in the whole sequence, the softmax of the clause keeps its digits.
 TEST_P(ClauseMix, ClausesWithoutWeightKeepTheirDigits) {
   const Inputs in = make({70}, 2, 16, 2, 60);
   SerialExecutor serial;

@@ -295,7 +295,7 @@ class Team(unittest.TestCase):
             self.assertRegex(errors[0], "^Error: " + (r"process 1 of 2 on \S+: " if wrong else "") + "unknown option '?--no-such-option")
 
     def test_a_process_that_hangs_is_named(self):
-        """Either process is stopped after some updates; once it goes on, the run ends as one that never stopped."""
+        """One process is stopped after some updates; once it goes on, the run ends like one that never stopped."""
         for name, stopped in (("hangs", 1), ("first-hangs", 0)):
             model = F / name
             command = several(2, *PLACE.training(model, "--after-batches", 40, "--disp-freq", 1))

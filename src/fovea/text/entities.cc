@@ -29,8 +29,8 @@ struct Entity {
   std::string_view name;
   uint32_t code;
 };
-// Its other names, with the characters that browsers show, those that HTML knows in capitals too, and the one that XML
-// adds.
+// Its other names, with the characters that browsers show, the names that HTML knows in capitals too, and the one that
+// XML adds.
 constexpr std::array kOtherNames = std::to_array<Entity>(
     {{"QUOT", 34},      {"AMP", 38},      {"LT", 60},        {"GT", 62},       {"COPY", 169},    {"REG", 174},
      {"quot", 34},      {"amp", 38},      {"apos", 39},      {"lt", 60},       {"gt", 62},       {"OElig", 338},

@@ -22,7 +22,7 @@ TEST(Entities, HaveTheNamesOfHtml) {
   EXPECT_EQ(decode_entities("&Eacute; &EACUTE; &eacut; &;"), "É &EACUTE; &eacut; &;");
 }
 
-// The values are those of html.unescape in Python, but for names and numbers before a letter, a digit or '='.
+// The values are those of html.unescape in Python, except for names and numbers before a letter, a digit or '='.
 TEST(Entities, SomeNeedNoSemicolon) {
   EXPECT_EQ(decode_entities("caf&eacute, &copy 2020 &AMP&nbsp&lt&#233 &#xe9. &#8212&REG"),
             "café, © 2020 &\u00a0<é é. —®");

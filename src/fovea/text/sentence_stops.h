@@ -6,7 +6,7 @@
 
 namespace fovea::text {
 
-// What a language tells of the full stops within sentences.
+// The words of a language that tell which full stops end sentences.
 struct Stops {
   std::vector<icu::UnicodeString> abbreviations;  // with their full stops, in small letters
   std::vector<icu::UnicodeString> first_words;  // that have a capital only at the start of a sentence, in small letters

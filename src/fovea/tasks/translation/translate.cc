@@ -86,7 +86,7 @@ class InOrder {
   size_t given_ = 0;
 };
 
-// What shows the lines done so far. A bar needs room, and the number of all lines if it can be known.
+// A display of the lines done so far, if there is room for it: a bar if the number of all lines is known, else a count.
 class LinesDone {
  public:
   LinesDone(bool shows, std::optional<int64_t> total) {

@@ -84,7 +84,7 @@ void add_records(const std::string& spec, const ModelConfig& model, const std::v
           last_mechanism = record.mechanism;
         }
         record.cost = last;
-        // Of queries and of the output, and of keys and of values.
+        // Queries and the output have the width of the model, keys and values that of their heads.
         const auto projected = static_cast<double>(2 * model.dim_emb + 2 * key_heads * head_dim);
         record.projection_flops = 2 * static_cast<double>(length) * static_cast<double>(model.dim_emb) * projected;
         records.push_back(std::move(record));

@@ -37,9 +37,9 @@ struct Patience {
 };
 Patience patience;
 
-// Brings the processes together before each exchange, and names those that do not come. A process that has waited for
-// the patience tells all others so, in messages beside the exchanges; a little later the first of those that wait names
-// the rest.
+// Brings the processes together before each exchange, and names a process that does not come. A process that has waited
+// for the patience tells all others so, in messages beside the exchanges; a little later the first waiting process
+// names the rest.
 class Meeting {
  public:
   Meeting() {

@@ -46,7 +46,8 @@ void tell(const std::string& error) {
   if (launched_rank() == 0) return log::error(error);
   constexpr timespec kPause = {.tv_sec = 2, .tv_nsec = 0};
   if (nanosleep(&kPause, nullptr) != 0) return;  // a signal came
-  log::error(cat("process ", launched_rank(), " of ", launched_processes(), " on ", alone().host(), ": ", error));
+  const std::string name = cat("process ", launched_rank(), " of ", launched_processes(), " on ");
+  log::error(error.starts_with(name) ? error : cat(name, alone().host(), ": ", error));
 }
 
 // Standard output may be a full disk: what was lost must not end in exit 0. If nobody reads it any more, nothing is

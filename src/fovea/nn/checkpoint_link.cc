@@ -20,7 +20,7 @@ namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kRunOption = "--model";
+constexpr std::string_view kLinkOption = "--model";
 
 fs::path target_in_run(const fs::path& checkpoint) { return fs::path(kCheckpointsFolder) / checkpoint.filename(); }
 
@@ -44,9 +44,9 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
 
 // Whether each entry of the folder is a file of the checkpoint, so that the folder holds nothing of its own.
 bool is_copy_of(const fs::path& folder, const fs::path& checkpoint) {
-  for (const fs::path& path : entries_of(folder, kRunOption))
+  for (const fs::path& path : entries_of(folder, kLinkOption))
     if (!is_same_file(path, checkpoint / path.filename())) return false;
-  return is_checkpoint(folder, kRunOption);
+  return is_checkpoint(folder, kLinkOption);
 }
 
 // Whether run/name may go: nothing is there, or a link, or a copy of a checkpoint that the run has.
@@ -60,7 +60,7 @@ bool is_replaceable(const fs::path& run, const std::string& name) {
 
 void move_aside_unless_replaceable(const fs::path& run, const std::string& name) {
   if (is_replaceable(run, name)) return;
-  const fs::path aside = move_aside(run / name, kRunOption);
+  const fs::path aside = move_aside(run / name, kLinkOption);
   log::warn(cat("'", (run / name).string(), "' was neither a link to a checkpoint nor a copy of one; it is now '",
                 aside.string(), "'"));
 }
@@ -68,7 +68,7 @@ void move_aside_unless_replaceable(const fs::path& run, const std::string& name)
 // Makes the folder run/name of hard links to the checkpoint's files, or of copies where there are no hard links either.
 void put_copy(const fs::path& place, const fs::path& checkpoint) {
   AsideFolder folder(place);
-  for (const fs::path& file : entries_of(checkpoint, kRunOption)) {
+  for (const fs::path& file : entries_of(checkpoint, kLinkOption)) {
     std::error_code failed;
     if (!fs::is_regular_file(file, failed)) continue;
     const fs::path made = folder.path() / file.filename();
@@ -98,7 +98,7 @@ void link_checkpoint(const fs::path& run, const std::string& name, const fs::pat
   const Replacement link = {.target = place, .shown = place, .aside = &aside};
   std::error_code no_links;
   fs::create_directory_symlink(target_in_run(checkpoint), link.written(), no_links);
-  if (no_links && path_exists(place, kRunOption) && is_copy_of(place, checkpoint)) return;
+  if (no_links && path_exists(place, kLinkOption) && is_copy_of(place, checkpoint)) return;
   move_aside_unless_replaceable(run, name);
   if (no_links) {
     put_copy(place, checkpoint);
@@ -112,10 +112,10 @@ void unlink_checkpoint(const fs::path& run, const std::string& name) {
   move_aside_unless_replaceable(run, name);
   std::error_code none_there;
   if (fs::symlink_status(run / name, none_there).type() != fs::file_type::directory)
-    return remove_path(run / name, kRunOption);
+    return remove_path(run / name, kLinkOption);
   // Moved first: a folder half removed must not look like a checkpoint.
   const MarkedFolder aside(run, run / name);
-  rename_path(run / name, aside / "old", kRunOption);
+  rename_path(run / name, aside / "old", kLinkOption);
 }
 
 LinkForm link_form(const fs::path& run) {

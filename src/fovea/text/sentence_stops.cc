@@ -240,7 +240,7 @@ constexpr FirstWords kFirstWords[] = {
      "без когато ако защото какво кой къде как неговият нашият не беше"},
 };
 
-icu::UnicodeString units_of(const std::string& text) { return icu::UnicodeString::fromUTF8(text); }
+icu::UnicodeString word_units(const std::string& text) { return icu::UnicodeString::fromUTF8(text); }
 
 }  // namespace
 
@@ -249,11 +249,11 @@ Stops stops_of(const std::string& language) {
   const std::string plain = lower(language.substr(0, language.find('-')));
   for (const FirstWords& list : kFirstWords) {
     if (plain != list.language) continue;
-    for (const std::string& word : fovea::split(list.words, ' ')) stops.first_words.push_back(units_of(word));
+    for (const std::string& word : fovea::split(list.words, ' ')) stops.first_words.push_back(word_units(word));
   }
   for (const Abbreviations& list : kAbbreviations) {
     if (plain != list.language) continue;
-    for (const std::string& word : fovea::split(list.words, '|')) stops.abbreviations.push_back(units_of(word));
+    for (const std::string& word : fovea::split(list.words, '|')) stops.abbreviations.push_back(word_units(word));
     stops.has_ordinals = list.has_ordinals;
   }
   return stops;

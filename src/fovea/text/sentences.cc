@@ -72,12 +72,12 @@ bool is_ordinal(const icu::UnicodeString& word) {
          all_units(word, is_roman);
 }
 
-bool is_punctuation(UChar32 c) { return (U_GET_GC_MASK(c) & U_GC_P_MASK) != 0; }
+bool is_punctuation_mark(UChar32 c) { return (U_GET_GC_MASK(c) & U_GC_P_MASK) != 0; }
 
 // Whether the word at `at`, behind any quote or bracket, is one that has a capital only where a sentence begins. A
 // letter with a full stop of its own is an initial.
 bool begins_sentence(const icu::UnicodeString& text, int32_t at, const Stops& stops) {
-  while (at < text.length() && is_punctuation(text.char32At(at))) at = text.moveIndex32(at, 1);
+  while (at < text.length() && is_punctuation_mark(text.char32At(at))) at = text.moveIndex32(at, 1);
   int32_t end = at;
   while (end < text.length() && u_isalpha(text.char32At(end)) != 0) end = text.moveIndex32(end, 1);
   icu::UnicodeString word = text.tempSubStringBetween(at, end);
@@ -95,7 +95,7 @@ bool follows_word(const icu::UnicodeString& text, const icu::UnicodeString& word
   while (before > 0 && u_isWhitespace(text[before - 1]) != 0) --before;
   if (before == 0) return false;
   if (is_adjacent && text[before - 1] == u'.') return u_isupper(word.char32At(0)) != 0;
-  return !is_punctuation(text[before - 1]);
+  return !is_punctuation_mark(text[before - 1]);
 }
 
 // Whether `text` ends with a full stop that does not end a sentence. The caller knows whether the

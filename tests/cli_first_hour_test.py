@@ -2,13 +2,14 @@
 """A new user meets these: runs that are done, stopped or named without data, and output that was stopped."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-from fovea_program import PROGRAM, Refusals, Workplace, checked, run
+from fovea_program import PROGRAM, Refusals, Workplace, checked, run, without_privilege
 
 PLACE = Workplace()
 F = PLACE.folder
@@ -95,6 +96,38 @@ class NamedRun(Refusals):
         checked("train", "-c", new / "train.yml", "--after-batches", 3)
         self.assertEqual([(folder / "last").resolve().name for folder in (old, new)], ["update-00000002", "update-00000003"])
 
+    def test_a_shorter_command_continues_with_the_model_of_the_run(self):
+        run_folder = F / "shorter"
+        checked(*PLACE.training(run_folder, "--transformer-norm", "post", "--attention", "topk(4)", "--after-batches", 2))
+        short = ["train", "--model", run_folder, "--train-sets", *PLACE.sides["train"], "--vocabs", PLACE.vocab, PLACE.vocab,
+                 "--mini-batch-words", 500, "--cpu-threads", 1]
+        said = checked(*short, "--after-batches", 3).stderr
+        self.assertIn("resuming after update 2", said)
+        self.assertNotIn("options that differ from those of the run so far: dim", said)
+        self.assertEqual((run_folder / "last").resolve().name, "update-00000003")
+        self.assertIn("nothing left to do", checked(*short, "--after-batches", 3).stderr)
+        refused = self.refused(*short, "--dim-emb", 32, "--attention", "full", "--transformer-norm", "post", "--after-batches", 9,
+                               says=[f"--dim-emb: the run in '{run_folder}' was made with '16', got '32'; --attention: 'topk(4)', got 'full'",
+                                     f"to continue the run, fovea train -c {run_folder}/train.yml", "or --overwrite to begin again"])
+        self.assertNotIn("[data]", refused.stderr)
+        said = checked("train", "-c", run_folder / "train.yml").stderr
+        self.assertIn(f"'{run_folder}/train.yml' keeps the limits of the run so far: --after-batches 3; to train on, give a higher one", said)
+        self.assertNotIn("keeps the limits", checked("train", "-c", run_folder / "train.yml", "--after-batches", 4).stderr)
+
+    def test_a_folder_that_cannot_be_written_is_refused_before_data_are_read(self):
+        run_folder = F / "read-only"
+        checked(*PLACE.training(run_folder, "--after-batches", 2))
+        for closed in (run_folder / "checkpoints", run_folder):
+            closed.chmod(0o555)
+            refused = self.refused(*PLACE.training(run_folder, "--after-batches", 4), before=without_privilege(),
+                                   says=f"--model: cannot write in '{closed}': Permission denied")
+            self.assertNotIn("[data]", refused.stderr)
+            closed.chmod(0o755)
+        (run_folder / "log.jsonl").chmod(0o444)
+        refused = self.refused(*PLACE.training(run_folder, "--after-batches", 4), before=without_privilege(),
+                               says=f"--model: cannot write '{run_folder}/log.jsonl': Permission denied")
+        self.assertNotIn("[data]", refused.stderr)
+
     def test_what_the_folder_refuses_is_refused_before_data_are_read(self):
         run_folder = PLACE.model()
         for options, says in ((["--dim-emb", 32], "--dim-emb: the run in "), (["--transformer-norm", "post"], "was made with 'pre', got 'post'"),
@@ -156,6 +189,22 @@ class Stopped(unittest.TestCase):
             wanted = checked("translate", "--model", PLACE.model(), "--cpu-threads", 1, stdin="\n".join(lines[:5]) + "\n").stdout
             text = subprocess.run(["zcat" if name.endswith("gz") else "cat", F / kept], capture_output=True, text=True, check=True).stdout
             self.assertEqual(text, wanted)
+
+    def test_lines_of_a_stopped_window_are_the_first_ones(self):
+        text = F / "many"
+        text.write_text("".join(path.read_text() for path in PLACE.sides["train"][:1] * 3))
+        whole = checked("translate", "--model", PLACE.model(), "--cpu-threads", 1, stdin="\n".join(text.read_text().split("\n")[:500]) + "\n").stdout
+        output = F / "stopped"
+        process = started("translate", "--model", PLACE.model(), "--input", text, "--output", output, "--cpu-threads", 1)
+        until(lambda: any(path.stat().st_size for path in F.glob(".fovea-*/new")), process)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1].decode()
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
+        count = int(re.search(r"the output of the first ([\d,]+) lines is in '", said)[1].replace(",", ""))
+        lines = (F / "stopped.partial").read_text().splitlines(keepends=True)
+        self.assertEqual(len(lines), count)
+        self.assertLess(count, len(text.read_text().splitlines()), "it was done before the signal came")
+        self.assertEqual("".join(lines[:500]), "".join(whole.splitlines(keepends=True)[:count]))
 
     def test_nothing_partial_without_a_line(self):
         output = F / "nothing"

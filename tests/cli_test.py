@@ -298,7 +298,7 @@ class BadInput(Refusals):
         self.assertFalse((copy / "last").is_symlink())
         resumed = checked(*PLACE.training(copy, "--after-batches", 21))
         self.assertIn("resuming after update 20", resumed.stderr)
-        self.assertIn(f"it is now '{copy / 'last.1'}'", resumed.stderr)
+        self.assertFalse((copy / "last.1").exists(), "the folder was a copy of a checkpoint of the run")
         self.assertEqual(os.readlink(copy / "last"), "checkpoints/update-00000021")
 
     def test_other_validation_text_is_noticed(self):

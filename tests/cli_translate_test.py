@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import select
 import signal
 import subprocess
 import time
@@ -103,6 +104,42 @@ class Lines(unittest.TestCase):
         # generated, then the score is lower, though not by much in a model that has hardly learnt.
         self.assertLessEqual(float(scored), float(feature[4:]) + 1e-3)
         self.assertGreater(float(scored), 3 * float(feature[4:]))
+
+
+class FirstLines(unittest.TestCase):
+    """Lines come as soon as they and the lines before them are done."""
+    COMMAND = ["translate", "--model", PLACE.model(), "--cpu-threads", 1, "--quiet"]
+
+    def started(self, *options):
+        return subprocess.Popen([PROGRAM, *map(str, [*self.COMMAND, *options])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_each_typed_line_is_answered_before_the_next(self):
+        lines = PLACE.sides["test"][0].read_text().splitlines(keepends=True)[:3]
+        expected = checked(*self.COMMAND, stdin="".join(lines)).stdout.splitlines(keepends=True)
+        with self.started() as process:
+            for line, answer in zip(lines, expected):
+                process.stdin.write(line)
+                process.stdin.flush()
+                self.assertTrue(select.select([process.stdout], [], [], 60)[0], "no answer")
+                self.assertEqual(process.stdout.readline(), answer)
+
+    def test_a_reader_of_one_line_ends_the_work_of_a_large_file(self):
+        text = PLACE.folder / "large"
+        text.write_text(PLACE.sides["train"][0].read_text() * 20)
+        first = checked(*self.COMMAND, stdin=text.read_text().splitlines()[0] + "\n").stdout
+        with self.started("--input", text) as process:
+            self.assertEqual(process.stdout.readline(), first)
+            process.stdout.close()
+            self.assertEqual((process.stderr.read(), process.wait(timeout=120)), ("", 0))
+
+    def test_lines_keep_their_order_whatever_the_windows(self):
+        lines = [line for pair in zip(PLACE.sides["test"][0].read_text().splitlines(), [""] * 50) for line in pair]
+        text = "\n".join(lines) + "\n"
+        one_by_one = "".join(checked(*self.COMMAND, stdin=line + "\n").stdout for line in lines[:6])
+        outputs = {checked(*self.COMMAND, *options, stdin=text).stdout
+                   for options in ([], ["--mini-batch", 1, "--maxi-batch", 1], ["--mini-batch", 3, "--maxi-batch", 5], ["--mini-batch-words", 30])}
+        self.assertEqual(len(outputs), 1)
+        self.assertTrue(outputs.pop().startswith(one_by_one))
 
 
 class Signals(unittest.TestCase):

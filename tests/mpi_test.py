@@ -283,6 +283,44 @@ class Team(unittest.TestCase):
         self.assertIn("--devices", result.stderr)
         self.assertNotEqual(result.returncode, 0)
 
+    def test_a_wrong_option_in_one_process_is_told(self):
+        for wrong in (0, 1):
+            script = F / f"wrong-{wrong}.sh"
+            words = " ".join(map(str, PLACE.training(F / "one-wrong", "--after-batches", 3)))
+            script.write_text(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = {wrong} ] && more=--no-such-option\nexec {PROGRAM} {words} $more\n')
+            result = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", "sh", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+            self.assertEqual(len(errors), 1, result.stderr)
+            self.assertRegex(errors[0], "^Error: " + (r"process 1 of 2 on \S+: " if wrong else "") + "unknown option '?--no-such-option")
+
+    def test_a_process_that_hangs_is_named(self):
+        """One process is stopped after some updates; once it goes on, the run ends like one that never stopped."""
+        for name, stopped in (("hangs", 1), ("first-hangs", 0)):
+            model = F / name
+            command = several(2, *PLACE.training(model, "--after-batches", 40, "--disp-freq", 1))
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**ENVIRONMENT, "FOVEA_MPI_PATIENCE": "2"}) as process:
+                log = ""
+                while "Up. 2 " not in log:
+                    line = process.stderr.readline()
+                    self.assertNotEqual(line, "", log)
+                    log += line
+                found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+                ranks = {}
+                for pid in found:
+                    variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                    ranks.update({int(v.split(b"=")[1]): int(pid) for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")})
+                os.kill(ranks[stopped], signal.SIGSTOP)
+                while f"seconds for process {stopped}" not in line:
+                    line = process.stderr.readline()
+                    self.assertNotEqual(line, "", log)
+                    log += line
+                os.kill(ranks[stopped], signal.SIGCONT)
+                _, rest = process.communicate(timeout=120)
+            self.assertRegex(line, rf"waited \d+ seconds for process {stopped} of 2 on \S+, which may be saving")
+            self.assertEqual(process.returncode, 0, log + rest)
+            self.assertEqual(weights(model), weights(F / "hangs"))
+
     def test_other_data_in_one_process_are_told(self):
         (F / "other.src").write_text("a b c\n" * 300)
         (F / "other.trg").write_text("d e f\n" * 300)

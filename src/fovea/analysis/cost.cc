@@ -96,12 +96,14 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.transform_flops = transform.by_pair * counts.weighted + transform.by_row * counts.rows;
       if (group.spec.select) head.transform_flops += counts.scored;  // each score is compared with the threshold
       head.value_flops = 2 * width * counts.weighted;
-      head.bytes = 2 * width * number * static_cast<double>(problem.queries + problem.keys);
+      head.bytes = 2 * width * number * static_cast<double>(problem.queries);
       constexpr double kListed = 8;  // a key and its weight
       if (group.spec.select || group.spec.route()) head.bytes += kListed * counts.weighted;
       cost += head;
     }
   }
+  const int64_t key_heads = problem.key_heads == 0 ? heads : problem.key_heads;
+  cost.bytes += 2 * width * number * static_cast<double>(problem.keys * key_heads);
   const NormParts norm = parts_of(spec.front().spec.norm);
   if (norm.gain) {
     const double numbers = static_cast<double>(problem.queries) * static_cast<double>(heads) * width;

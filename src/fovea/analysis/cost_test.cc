@@ -29,6 +29,19 @@ TEST(Cost, CountsOperations) {
   EXPECT_EQ(best.bytes, 2 * 8 * 4 * 20 + 8 * 40);
 }
 
+// Four heads of queries share two of keys and values: 8 numbers of 4 bytes for 4 * 10 queries and outputs each, and for
+// 2 * 10 keys and values each. The pairs and their operations are those of four heads.
+TEST(Cost, OfSharedKeyHeads) {
+  const LayerSpec spec = resolve(parse_layer_spec("full"), 4);
+  const AttentionCost own = cost_of(spec, {AttentionKind::kCausal, 10, 10, 8});
+  const AttentionCost shared =
+      cost_of(spec, {.kind = AttentionKind::kCausal, .queries = 10, .keys = 10, .head_dim = 8, .key_heads = 2});
+  EXPECT_EQ(own.bytes, 8 * 4 * (2 * 40 + 2 * 40));
+  EXPECT_EQ(shared.bytes, 8 * 4 * (2 * 40 + 2 * 20));
+  EXPECT_EQ(shared.flops(), own.flops());
+  EXPECT_EQ(shared.scored, 4 * 55);
+}
+
 // Table 4 of Zhang, Titov and Sennrich (2021): D = 512, H = 8 heads.
 TEST(Cost, TransformsAsInTheirPaper) {
   constexpr double kHeads = 8, kWidth = 512;

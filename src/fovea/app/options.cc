@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "fovea/app/option_help.h"
@@ -66,6 +67,7 @@ struct Options::State {
   std::vector<std::string> not_streams;   // flags of paths for which '-' is none of the standard streams
   std::vector<std::string> config_files;  // as given
   std::map<std::string, std::string, std::less<>> config_of_field;
+  std::set<std::string, std::less<>> named_in_files;  // fields
   std::function<void(const std::string& path)> after_config;
   std::vector<std::pair<std::string, std::vector<FieldView>>> others;
   std::string notes, examples;
@@ -107,6 +109,10 @@ struct Options::State {
       });
       for (size_t i = 0; i < fields.size(); ++i) {
         if (values_of(fields[i]) != before[i]) config_of_field[std::string(fields[i].name)] = path;
+      }
+      for (const auto& [key, values] : values_of_yaml(config_text(path))) {
+        if (const FieldView* field = find_by_flag(fields, cat(key.size() == 1 ? "-" : "--", key)))
+          named_in_files.insert(std::string(field->name));
       }
       if (after_config) after_config(path);
     }
@@ -299,6 +305,11 @@ std::optional<std::string> Options::config_of(std::string_view name) const {
   const auto found = state_->config_of_field.find(name);
   if (found == state_->config_of_field.end() || (option != nullptr && option->count() > 0)) return std::nullopt;
   return found->second;
+}
+
+bool Options::is_given(std::string_view name) const {
+  const CLI::Option* option = state_->app.get_option_no_throw(cat("--", name));
+  return (option != nullptr && option->count() > 0) || state_->named_in_files.contains(name);
 }
 
 void Options::add_other(const std::string& choice, const std::vector<FieldView>& fields) {

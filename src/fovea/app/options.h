@@ -46,6 +46,8 @@ class Options {
 
   // The file of --config that the field `name` has its value from; nothing if the command line gave it, or no file.
   std::optional<std::string> config_of(std::string_view name) const;
+  // Whether the command line or a file of --config names the field.
+  bool is_given(std::string_view name) const;
 
  private:
   void add_fields(const std::vector<FieldView>& fields, const std::string& heading);

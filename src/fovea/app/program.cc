@@ -1,8 +1,11 @@
 #include "fovea/app/program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -16,6 +19,7 @@
 #include "fovea/base/collective.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/reader_watch.h"
 #include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -36,11 +40,23 @@ void print_help() {
             << print_lines(lines, kSummaryColumn, width) << std::flush;
 }
 
-// Standard output may be a full disk or a closed pipe: what was lost must not end in exit 0.
+// All processes of a team usually find the same error. Process 0 tells it at once, and the launcher then ends the
+// others. Another one that still lives after a pause is alone with its error.
+void tell(const std::string& error) {
+  if (launched_rank() == 0) return log::error(error);
+  constexpr timespec kPause = {.tv_sec = 2, .tv_nsec = 0};
+  if (nanosleep(&kPause, nullptr) != 0) return;  // a signal came
+  const std::string name = cat("process ", launched_rank(), " of ", launched_processes(), " on ");
+  log::error(error.starts_with(name) ? error : cat(name, alone().host(), ": ", error));
+}
+
+// Standard output may be a full disk: what was lost must not end in exit 0. If nobody reads it any more, nothing is
+// lost.
 int flush_output(int code) {
   std::cout.flush();
   if (std::cout.good() && std::fflush(stdout) == 0) return code;
-  log::error("cannot write standard output; some of the output is lost");
+  if (has_no_reader(STDOUT_FILENO)) return code;
+  tell("cannot write standard output; some of the output is lost");
   return kUserError;
 }
 
@@ -48,7 +64,7 @@ int flush_output(int code) {
 bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
 
 int tell_of_no_memory() {
-  log::error(
+  tell(
       "out of memory; use a smaller model, smaller batches (--mini-batch, --mini-batch-words), shorter input or, in "
       "training, --gradient-checkpointing");
   return kUserError;
@@ -64,13 +80,13 @@ std::string missing_type(const std::string& text) {
 }
 
 int tell_of_missing_type(const std::string& type) {
-  log::error(cat("the device of --devices cannot compute with numbers of the type ", type,
-                 "; use --precision float32, or --devices cpu"));
+  tell(cat("the device of --devices cannot compute with numbers of the type ", type,
+           "; use --precision float32, or --devices cpu"));
   return kUserError;
 }
 
 int tell_of_bug(const std::string& text) {
-  log::error(cat("internal: ", text.substr(0, text.find('\n'))));
+  tell(cat("internal: ", text.substr(0, text.find('\n'))));
   return kUserError;
 }
 
@@ -112,17 +128,19 @@ int guarded(const std::function<int()>& program) {
   try {
     return flush_output(program());
   } catch (const UsageError& e) {
-    if (launched_rank() == 0) log::error(e.what());  // each process of a team comes here with the same words
+    tell(e.what());
     return kUsageError;
+  } catch (const ReaderLeft&) {
+    return 0;
   } catch (const Error& e) {
-    log::error(e.what());
+    tell(e.what());
     return kUserError;
   } catch (const Interrupted& e) {
     log::stopped(e.what());
     return 128 + interrupting_signal();
   } catch (const std::system_error& e) {
     if (e.code() != std::errc::resource_unavailable_try_again) return tell_of_bug(e.what());
-    log::error("the system does not let this process start another thread; see ulimit -u, or give fewer --cpu-threads");
+    tell("the system does not let this process start another thread; see ulimit -u, or give fewer --cpu-threads");
     return kUserError;
   } catch (const std::bad_alloc&) {
     return tell_of_no_memory();

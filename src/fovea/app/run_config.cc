@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
@@ -16,7 +18,10 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_run.h"
 #include "fovea/nn/paths.h"
+#include "fovea/spec/attention_spec.h"
 #include "fovea/spec/config_version.h"
+#include "fovea/spec/config_yaml.h"
+#include "fovea/spec/positions.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/train/same_model.h"
 
@@ -42,6 +47,49 @@ bool is_run(const fs::path& folder) {
   std::error_code none_there;
   return std::ranges::any_of(std::array{nn::kCheckpointsFolder, kRunRecordFile},
                              [&](const char* name) { return fs::exists(folder / name, none_there); });
+}
+
+// A command without data cannot train, but the train.yml of its run can.
+void require_data(const fs::path& run, const std::vector<std::vector<std::string>>& inputs) {
+  const fs::path options = run / kRunConfigFile;
+  // A task may read no files at all.
+  const bool has_no_data = !inputs.empty() && std::ranges::all_of(inputs, [](const auto& files) {
+    return std::ranges::all_of(files, &std::string::empty);
+  });
+  std::error_code none_there;
+  if (has_no_data && fs::is_regular_file(options, none_there))
+    throw UsageError(cat("--model: '", run.string(),
+                         "' is a run, and the command names no data; to continue it: fovea train -c ",
+                         shell_word(options.string())));
+}
+
+// Sizes of vocabularies, which a training takes from the files.
+bool follows_from_data(const FieldView& field) { return std::holds_alternative<std::vector<int64_t>*>(field.value); }
+
+// A text that is equal for all spellings of a mechanism or of position schemes.
+std::string one_spelling(const std::string& text) {
+  try {
+    return print(parse_layer_spec(text));
+  } catch (const Error&) {
+  }
+  try {
+    return print(parse_positions(text));
+  } catch (const Error&) {
+    return text;
+  }
+}
+
+bool is_same_value(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::ranges::equal(
+      a, b, [](const std::string& x, const std::string& y) { return x == y || one_spelling(x) == one_spelling(y); });
+}
+
+void take_value(const FieldView& field, const std::vector<std::string>& values) {
+  if (auto* const* list = std::get_if<std::vector<std::string>*>(&field.value)) {
+    **list = values;
+  } else {
+    assign(field, values);
+  }
 }
 
 }  // namespace
@@ -79,6 +127,7 @@ void RunOfConfig::adopt(const std::string& path, TrainConfig& config) {
   const fs::path file = path;
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (file.filename() != kRunConfigFile || !is_run(folder)) return;
+  file_ = path;
   const std::string named = std::exchange(config.model, folder.string());
   const auto where = [](const fs::path& place) { return nn::resolved_path(place, "--config"); };
   if (named.empty() || where(named) == where(folder)) return;
@@ -88,25 +137,28 @@ void RunOfConfig::adopt(const std::string& path, TrainConfig& config) {
   if (!config.log.empty() && !inside.empty() && *inside.begin() != "..") config.log = folder / inside;
 }
 
-void RunOfConfig::say(const TrainConfig& config) const {
-  if (folder_.empty() || config.model != folder_) return;
-  log::info(cat("[run] the run is the one in '", folder_, "', the folder of the file of --config, which names '",
-                named_, "'; --model would name another"));
+void RunOfConfig::say(const TrainConfig& config, const Options& options) const {
+  if (!folder_.empty() && config.model == folder_)
+    log::info(cat("[run] the run is the one in '", folder_, "', the folder of the file of --config, which names '",
+                  named_, "'; --model would name another"));
+  std::string limits;
+  TrainConfig shown = config;
+  for (const FieldView& field : field_views(shown)) {
+    static constexpr std::array<std::string_view, 4> kLimits = {"after-batches", "after-epochs", "stop-after-seconds",
+                                                                "early-stopping"};
+    const bool is_limit = std::ranges::find(kLimits, field.name) != kLimits.end();
+    if (is_limit && !file_.empty() && options.config_of(field.name) == file_)
+      limits += cat(limits.empty() ? "" : ", ", "--", field.name, " ", values_of(field).front());
+  }
+  if (!limits.empty())
+    log::info(cat("[run] '", file_, "' keeps the limits of the run so far: ", limits,
+                  "; to train on, give a higher one, or 0 for none"));
 }
 
-void check_existing_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
-                        std::span<const FieldView> model, std::span<const FieldView> defaults) {
+void take_options_of_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
+                         std::span<const FieldView> model, const std::function<bool(std::string_view)>& is_given) {
   if (config.model.empty() || config.overwrite || config.no_reload || !is_run(config.model)) return;
-  const fs::path options = fs::path(config.model) / kRunConfigFile;
-  // A task may read no files at all.
-  const bool has_no_data = !inputs.empty() && std::ranges::all_of(inputs, [](const auto& files) {
-    return std::ranges::all_of(files, &std::string::empty);
-  });
-  std::error_code none_there;
-  if (has_no_data && fs::is_regular_file(options, none_there))
-    throw UsageError(cat("--model: '", config.model,
-                         "' is a run, and the command names no data; to continue it: fovea train -c ",
-                         shell_word(options.string())));
+  require_data(config.model, inputs);
   if (nn::list_checkpoints(config.model).empty()) return;
   nn::Identity saved;
   try {
@@ -117,15 +169,19 @@ void check_existing_run(const TrainConfig& config, const std::vector<std::vector
   using Kind = nn::IdentityDifference::Kind;
   if (saved.task != config.task)
     train::refuse_other_model({Kind::kTask, "task", saved.task, config.task}, config.model);
-  const nn::Identity wanted = {config.task, to_yaml(model), {}};
-  for (const nn::IdentityDifference& difference : nn::field_differences(saved, wanted)) {
-    const auto has_name = [&](const FieldView& field) { return field.name == difference.name; };
-    const auto field = std::ranges::find_if(model, has_name), usual = std::ranges::find_if(defaults, has_name);
-    // A field that is not given may follow from the data, and texts of free form have several spellings.
-    if (field == model.end() || usual == defaults.end() || values_of(*field) == values_of(*usual)) continue;
-    if (std::holds_alternative<int64_t*>(field->value) || !field->choices.empty())
-      train::refuse_other_model(difference, config.model);
+  const std::map<std::string, std::vector<std::string>> values = values_of_yaml(saved.config);
+  std::vector<nn::IdentityDifference> differences;
+  for (const FieldView& field : model) {
+    const auto of_run = values.find(std::string(field.name));
+    if (of_run == values.end() || follows_from_data(field)) continue;
+    const std::vector<std::string> own = values_of(field);
+    if (!is_given(field.name)) {
+      take_value(field, of_run->second);
+    } else if (!is_same_value(of_run->second, own)) {
+      differences.push_back({Kind::kField, std::string(field.name), join(of_run->second, " "), join(own, " ")});
+    }
   }
+  if (!differences.empty()) train::refuse_options(differences, config.model);
 }
 
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,

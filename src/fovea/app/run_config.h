@@ -1,6 +1,8 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/app/options.h"
@@ -25,18 +27,21 @@ class RunOfConfig {
   // becomes that run's folder, and a --log within the folder that the file names moves with it.
   void adopt(const std::string& path, TrainConfig& config);
   // Logs a line if config.model is the folder of such a file, which names another one.
-  void say(const TrainConfig& config) const;
+  // Also logs the limits of the run that the file keeps, and how to lift them.
+  void say(const TrainConfig& config, const Options& options) const;
 
  private:
+  std::string file_;            // the last one that is the train.yml of a run
   std::string folder_, named_;  // of the last file that names another folder than its own
 };
 
-// Throws if the options do not fit the run in config.model: a UsageError if they name no data (`inputs`) and the run
-// has a train.yml to repeat, an Error if they are of another task or give the model a shape, or another choice of
-// parts, that the run does not have. `model` are the fields of the model's configuration, `defaults` the same of a
-// default-made one. The trainer compares everything when it has read the data.
-void check_existing_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
-                        std::span<const FieldView> model, std::span<const FieldView> defaults);
+// Completes the options of a command that continues the run in config.model: options of the model that `is_given` does
+// not know get the values of the run, so that a shorter command does. `model` are the fields of the model's
+// configuration. Throws a UsageError if the command names no data (`inputs`) and the run has a train.yml to repeat, and
+// an Error if the task is another one or if options of the model that are given differ, with all of them. Vocabularies
+// and what follows from them are compared when the trainer has read the data.
+void take_options_of_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
+                         std::span<const FieldView> model, const std::function<bool(std::string_view)>& is_given);
 
 // Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
 // paths start at the current folder, which may not be that of the run. `fields` name the inputs.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -100,7 +102,7 @@ TrainConfig named(const std::string& model, const std::string& log = {}) {
 
 std::string said(const RunOfConfig& run, const TrainConfig& config) {
   testing::internal::CaptureStderr();
-  run.say(config);
+  run.say(config, Options("train", "", ""));
   return testing::internal::GetCapturedStderr();
 }
 
@@ -151,10 +153,12 @@ struct Shape {
   int64_t dim_emb = 8;
   double dropout = 0.1;
   std::string norm = "pre", attention = "full";
+  std::vector<int64_t> sizes = {};
   static constexpr auto fields() {
     using C = Shape;
     return std::tuple(field("dim-emb", &C::dim_emb, ""), field("dropout", &C::dropout, ""),
-                      choice("norm", &C::norm, "", "pre|post"), field("attention", &C::attention, ""));
+                      choice("norm", &C::norm, "", "pre|post"), field("attention", &C::attention, ""),
+                      field("sizes", &C::sizes, ""));
   }
 };
 
@@ -169,9 +173,18 @@ struct SavedRun {
     config = named(folder.path().string());
     config.task = "copy";
   }
+  // The options that are not the defaults are given. `model` gets the rest from the run.
+  void complete(Shape& model, const std::vector<Texts>& inputs = {{"a.txt"}}) const {
+    Shape defaults;
+    const std::vector<FieldView> fields = field_views(model), usual = field_views(defaults);
+    std::set<std::string_view> given;
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (values_of(fields[i]) != values_of(usual[i])) given.insert(fields[i].name);
+    take_options_of_run(config, inputs, fields, [&](std::string_view name) { return given.contains(name); });
+  }
   std::string refusal(const Shape& wanted, const std::vector<Texts>& inputs = {{"a.txt"}}) const {
-    Shape model = wanted, defaults;
-    return message_of([&] { check_existing_run(config, inputs, field_views(model), field_views(defaults)); });
+    Shape model = wanted;
+    return message_of([&] { complete(model, inputs); });
   }
   TestFolder folder;
   TrainConfig config;
@@ -179,15 +192,34 @@ struct SavedRun {
 
 constexpr const char* kAccepted = "nothing was thrown";
 
-TEST(ExistingRun, RefusesAnotherShape) {
+TEST(ExistingRun, RefusesAnotherModelWithAllDifferences) {
   const SavedRun run({.dim_emb = 16, .norm = "post"});
+  const std::string folder = run.config.model;
   EXPECT_EQ(run.refusal({.dim_emb = 16, .norm = "post"}), kAccepted);
-  EXPECT_EQ(run.refusal({}), kAccepted) << "a default may follow from the run's data";
-  EXPECT_THAT(run.refusal({.dim_emb = 32}), AllOf(StartsWith("--dim-emb: the run in '"), HasSubstr("'16'"),
-                                                  HasSubstr("'32'"), HasSubstr("--overwrite")));
-  EXPECT_EQ(run.refusal({.dropout = 0.5, .attention = "topk(8)"}), kAccepted) << "neither shapes nor a choice of parts";
-  const SavedRun other({.norm = "pre"});
-  EXPECT_THAT(other.refusal({.norm = "post"}), StartsWith("--norm: the run in '"));
+  EXPECT_EQ(run.refusal({.dim_emb = 32}),
+            cat("--dim-emb: the run in '", folder,
+                "' was made with '16', got '32'; to continue the run, leave this option "
+                "out; for another model, another --model, or --overwrite to begin again"));
+  write_file(folder + "/train.yml", "");
+  EXPECT_EQ(run.refusal({.dim_emb = 32, .dropout = 0.5, .attention = "topk(8)"}),
+            cat("--dim-emb: the run in '", folder,
+                "' was made with '16', got '32'; --dropout: '0.1', got '0.5'; "
+                "--attention: 'full', got 'topk(8)'; to continue the run, fovea train -c ",
+                folder, "/train.yml; for another model, another --model, or --overwrite to begin again"));
+}
+
+TEST(ExistingRun, GivesTheOptionsThatAreNotNamed) {
+  const SavedRun run({.dim_emb = 16, .dropout = 0.3, .norm = "post", .attention = "window(3)|global(1)", .sizes = {5}});
+  Shape model;
+  run.complete(model);
+  EXPECT_EQ(model.dim_emb, 16);
+  EXPECT_EQ(model.dropout, 0.3);
+  EXPECT_EQ(model.norm, "post");
+  EXPECT_EQ(model.attention, "window(3)|global(1)");
+  EXPECT_TRUE(model.sizes.empty()) << "sizes follow from the data";
+  model = {.attention = "global(1)|window(3)"};
+  run.complete(model);
+  EXPECT_EQ(model.attention, "global(1)|window(3)") << "another spelling of the same";
 }
 
 TEST(ExistingRun, RefusesAnotherTask) {
@@ -209,7 +241,7 @@ TEST(ExistingRun, SaysHowToContinueIfNoDataAreNamed) {
   write_file(options, "");
   EXPECT_THAT(run.refusal({}, {{""}, {}}), HasSubstr(cat("to continue it: fovea train -c ", options)));
   Shape model;
-  EXPECT_THROW(check_existing_run(run.config, {{}}, field_views(model), field_views(model)), UsageError);
+  EXPECT_THROW(run.complete(model, {{}}), UsageError);
   EXPECT_EQ(run.refusal({}, {{""}, {"a.txt"}}), kAccepted);
   EXPECT_EQ(run.refusal({}, {}), kAccepted) << "a task without files";
 }

@@ -140,13 +140,14 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
     config.log.clear();
     config.log_level = "error";
   }
+  take_options_of_run(config, setup.inputs(), setup.model,
+                      [&](std::string_view name) { return options.is_given(name); });
   TrainConfig default_config;
   default_config.task = chosen.name;
   const tasks::TrainSetup default_setup = chosen.train();
   const bool has_default_rate = config.learn_rate == default_config.learn_rate;
   use_rate_by_width(config, setup);
   if (has_default_rate) default_config.learn_rate = config.learn_rate;
-  check_existing_run(config, setup.inputs(), setup.model, default_setup.model);
   Problems problems;
   add_problems(config, problems);
   setup.add_problems(config, problems);
@@ -156,7 +157,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   check_log_in_run(config);
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
-  run_of_config.say(config);
+  run_of_config.say(config, options);
   check_paths_of_config(options, setup.options, setup.inputs());
   const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
   train::run_training(

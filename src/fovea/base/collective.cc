@@ -5,10 +5,12 @@
 
 #include <array>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
 #include "fovea/base/error.h"
+#include "fovea/base/log.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 
@@ -48,6 +50,23 @@ const Launcher* launcher() {
   return nullptr;
 }
 
+// The log's level in all processes but the first leaves out warnings.
+void say(const char* line) {
+  if (launched_rank() == 0) return log::warn(line);
+  (void)std::fprintf(stderr, "Warning: process %d %s\n", launched_rank(), line);
+}
+
+// Seconds after which processes that wait name the one that does not come.
+double patience() {
+  constexpr const char* kVariable = "FOVEA_MPI_PATIENCE";
+  constexpr double kUsual = 60, kMost = 1e9;
+  const char* const given = std::getenv(kVariable);
+  if (given == nullptr) return kUsual;
+  const std::optional<double> seconds = number_in<double>(given, 0, kMost);
+  if (!seconds) throw UsageError(cat(kVariable, ": got '", given, "'; expected seconds"));
+  return *seconds;
+}
+
 Collective& load() {
   const std::string which = cat("this process is one of ", launched_processes(), " that a launcher started");
   void* const library = dlopen("libfovea_mpi.so", RTLD_NOW | RTLD_GLOBAL);
@@ -55,7 +74,10 @@ Collective& load() {
     throw UsageError(cat(which, ", and this build cannot use MPI (", dlerror(),
                          "); build it by ./fovea.sh build --mpi, or start one process"));
   void* const start = dlsym(library, "fovea_mpi");
-  if (start == nullptr) throw UsageError(cat(which, ", and lib/libfovea_mpi.so is of another Fovea; build it again"));
+  void* const set_patience = dlsym(library, "fovea_mpi_patience");
+  if (start == nullptr || set_patience == nullptr)
+    throw UsageError(cat(which, ", and lib/libfovea_mpi.so is of another Fovea; build it again"));
+  reinterpret_cast<void (*)(double, void (*)(const char*))>(set_patience)(patience(), say);
   Collective& processes = *reinterpret_cast<Collective* (*)()>(start)();
   if (processes.size() != launched_processes())
     throw UsageError(cat(which, ", but the MPI of this build sees ", processes.size(),

@@ -128,7 +128,10 @@ struct LineWriter::Stream {
   // Throws the failure that the sink met: Boost loses the exceptions of a packer's flush and end.
   void throw_failure(const std::string& path) const {
     if (*failure == EINTR) throw_if_interrupted("writing");
-    if (*failure != 0) throw Error(cat("cannot write ", output_name(path), ": ", std::strerror(*failure)));
+    if (*failure == 0) return;
+    const std::string what = cat("cannot write ", output_name(path), ": ", std::strerror(*failure));
+    if (*failure == EPIPE) throw ReaderLeft(what);
+    throw Error(what);
   }
 
   // Ends the output. `put_in_place` is called for a file that is written aside, and returns what rename(2) does.

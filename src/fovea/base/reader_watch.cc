@@ -10,7 +10,6 @@
 #include <mutex>
 #include <utility>
 
-#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
@@ -33,13 +32,13 @@ int64_t milliseconds_now() {
   return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
+}  // namespace
+
 // The system tells without being asked for it: POLLERR of a pipe without a reader, POLLHUP of a socket or a terminal.
 bool has_no_reader(int fd) {
   pollfd reader = {fd, 0, 0};
   return poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
 }
-
-}  // namespace
 
 ReaderWatch::ReaderWatch(int fd, std::string name) {
   WatchedFile& file = watched_file();
@@ -59,7 +58,8 @@ void throw_if_reader_left() {
   next_look = now + kPause;
   WatchedFile& file = watched_file();
   const std::scoped_lock lock(file.mutex);
-  if (is_watching && has_no_reader(file.fd)) throw Error(cat("cannot write ", file.name, ": ", std::strerror(EPIPE)));
+  if (is_watching && has_no_reader(file.fd))
+    throw ReaderLeft(cat("cannot write ", file.name, ": ", std::strerror(EPIPE)));
 }
 
 }  // namespace fovea

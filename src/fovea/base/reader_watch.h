@@ -1,9 +1,20 @@
 #pragma once
 #include <string>
 
+#include "fovea/base/error.h"
+
 namespace fovea {
 
-// While one lives, throw_if_interrupted() (signals.h) also throws the Error of a failed write when nobody reads the
+// Nobody reads the output any more. The reader has what it wanted, so the program ends without a message, and with 0.
+class ReaderLeft : public Error {
+ public:
+  using Error::Error;
+};
+
+// Whether nobody reads the open file `fd`, a pipe or a terminal, any more.
+bool has_no_reader(int fd);
+
+// While one lives, throw_if_interrupted() (signals.h) also throws ReaderLeft when nobody reads the
 // open file `fd`, a pipe or a terminal, any more: `fovea translate | head -1` must not go on for hours with lines that
 // nobody gets. If several live at once, the one made last counts.
 class ReaderWatch {

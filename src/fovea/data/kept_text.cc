@@ -33,7 +33,8 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
-// Sizes and times of change: equal texts for files that have not changed.
+// Sizes and times: equal texts for files that have not changed. Programs such as cp -p and rsync -t set the
+// time of the content, so that alone would not show a new content of the same size; nobody sets the time of the status.
 std::string state_of(const std::vector<std::string>& paths, const std::string& option) {
   std::string state;
   for (const std::string& path : paths) {
@@ -42,7 +43,8 @@ std::string state_of(const std::vector<std::string>& paths, const std::string& o
     if (!S_ISREG(status.st_mode))
       throw Error(cat(option, ": '", path, "' is not a regular file, so it would not show whether its text is the ",
                       "one that was encoded; write the text to a file, or leave the option out"));
-    state += cat(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec, "\n");
+    state += cat(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec, " ", status.st_ctim.tv_sec,
+                 ".", status.st_ctim.tv_nsec, "\n");
   }
   return state;
 }

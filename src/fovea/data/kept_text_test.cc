@@ -137,12 +137,17 @@ TEST(KeptText, IsEncodedAgainIfTheTextOrTheEncodingChanges) {
   write_file(place.text.paths[1], "another one\n");
   (void)place.open();
   EXPECT_EQ(place.encoded, 3);
+  const auto time = fs::last_write_time(place.text.paths[1]);
+  write_file(place.text.paths[1], "ANOTHER ONE\n");
+  fs::last_write_time(place.text.paths[1], time);
+  (void)place.open();
+  EXPECT_EQ(place.encoded, 4) << "size and time of the content are those from before, as after cp -p";
   EXPECT_EQ(place.files(), 1) << "it replaces the earlier one";
   place.text.encoding = "y";
   (void)place.open();
   place.text.encoding = "x";
   (void)place.open();
-  EXPECT_EQ(place.encoded, 4) << "two vocabularies have a file each";
+  EXPECT_EQ(place.encoded, 5) << "two vocabularies have a file each";
   EXPECT_EQ(place.files(), 2);
 }
 

@@ -66,7 +66,8 @@ std::string speed_table(const std::vector<LengthSpeedRecord>& speeds) {
 // Adds the records of a model's attentions, with as many keys as queries.
 void add_records(const std::string& spec, const ModelConfig& model, const std::vector<int64_t>& lengths,
                  std::vector<CostRecord>& records) {
-  const int64_t heads = model.transformer_heads;
+  const int64_t heads = model.transformer_heads, head_dim = model.dim_emb / heads;
+  const int64_t key_heads = model.transformer_heads_kv == 0 ? heads : model.transformer_heads_kv;
   for (const int64_t length : lengths) {
     for (const Sublayer sublayer : sublayers_of(model)) {
       analysis::AttentionCost last;
@@ -75,13 +76,17 @@ void add_records(const std::string& spec, const ModelConfig& model, const std::v
         const LayerSpec own = resolve(attention_of(model, sublayer, layer), heads);
         CostRecord record{spec, sublayer, layer + 1, print(own), length, {}, 0};
         if (record.mechanism != last_mechanism) {
-          last = analysis::cost_of(
-              own, {.kind = kind_of(sublayer), .queries = length, .keys = length, .head_dim = model.dim_emb / heads});
+          last = analysis::cost_of(own, {.kind = kind_of(sublayer),
+                                         .queries = length,
+                                         .keys = length,
+                                         .head_dim = head_dim,
+                                         .key_heads = key_heads});
           last_mechanism = record.mechanism;
         }
         record.cost = last;
-        const auto width = static_cast<double>(model.dim_emb);
-        record.projection_flops = 2 * 4 * static_cast<double>(length) * width * width;
+        // Queries and the output have the width of the model, keys and values that of their heads.
+        const auto projected = static_cast<double>(2 * model.dim_emb + 2 * key_heads * head_dim);
+        record.projection_flops = 2 * static_cast<double>(length) * static_cast<double>(model.dim_emb) * projected;
         records.push_back(std::move(record));
       }
     }

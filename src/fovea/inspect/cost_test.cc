@@ -83,6 +83,20 @@ TEST(Cost, CountsPairsOperationsAndBytes) {
   EXPECT_EQ(numbers_of(records, "cross=topk(2)", "cross", 1), topk);
 }
 
+// By hand, for 4 tokens and 4 heads of 2 numbers, which share one head of keys and values: projections of 4 rows of 8
+// numbers to 8 for queries, 8 for the output, and 2 each for keys and values; q and the output have 4 * 8 numbers each,
+// k and v 4 * 2.
+TEST(Cost, CountsSharedKeyHeadsOnce) {
+  AnalysisOptions options;
+  options.json = true, options.lengths = {4};
+  DecoderConfig model;
+  model.dim_emb = 8, model.transformer_heads = 4, model.transformer_heads_kv = 1, model.dec_depth = 1;
+  // Causal: 10 pairs a head, of 2 numbers each; 26 operations of softmax a head.
+  const Numbers expected = {
+      40, 40, 4 * 40, 4 * 26, 4 * 40, 160 + 104 + 160, 4 * (2 * 32 + 2 * 8), 2 * 4 * 8 * (8 + 8 + 2 + 2)};
+  EXPECT_EQ(numbers_of(Json::parse(written(options, model))["records"], "trained", "decoder", 1), expected);
+}
+
 TEST(Cost, NeedsNoParametersButAPlace) {
   const TestFolder folder;
   AnalysisOptions options;

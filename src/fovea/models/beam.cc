@@ -46,13 +46,22 @@ SearchModel::SearchModel(nn::Model live, ops::PrepackedLayer::Format format)
       output(model->output_weight().to(at::kFloat),
              model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor(), format) {}
 
+void beam_search(SearchModel& model, const nn::OtherSide& inputs, std::vector<search::BeamSentence> sentences,
+                 const char* what, const search::TakeBest& take) {
+  if (sentences.empty()) return;
+  for (search::BeamSentence& sentence : sentences) sentence.options.vocabulary = model.model->output_weight().size(0);
+  ModelScorer scorer(model, inputs, sentences.front().options.eos, what);
+  search::beam_search(scorer, std::move(sentences), take);
+}
+
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::vector<search::BeamSentence> sentences,
                                                          const char* what) {
-  if (sentences.empty()) return {};
-  for (search::BeamSentence& sentence : sentences) sentence.options.vocabulary = model.model->output_weight().size(0);
-  ModelScorer scorer(model, inputs, sentences.front().options.eos, what);
-  return search::beam_search(scorer, std::move(sentences));
+  std::vector<std::vector<search::Hypothesis>> results(sentences.size());
+  beam_search(model, inputs, std::move(sentences), what, [&](int64_t sentence, std::vector<search::Hypothesis> best) {
+    results[static_cast<size_t>(sentence)] = std::move(best);
+  });
+  return results;
 }
 
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,

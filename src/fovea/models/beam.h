@@ -20,9 +20,12 @@ struct SearchModel {
   ops::PrepackedLayer output;
 };
 
-// Returns the hypotheses of each sequence of `inputs`, what encode() made of the source, best first. The vocabulary is
+// Gives the hypotheses of each sequence of `inputs`, what encode() made of the source, to `take`. The vocabulary is
 // filled in; the sentences' options have start and one eos. Throws Interrupted when a signal comes, as "X stopped", X
 // being `what`, and an Error if the model's scores are not finite. For c10::InferenceMode.
+void beam_search(SearchModel& model, const nn::OtherSide& inputs, std::vector<search::BeamSentence> sentences,
+                 const char* what, const search::TakeBest& take);
+// Like beam_search() above, but returns the hypotheses of each sequence, best first.
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::vector<search::BeamSentence> sentences, const char* what);
 // Like beam_search() above, for sequences with the same options: input s gets at most max_lengths[s] tokens.

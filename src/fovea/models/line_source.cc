@@ -21,6 +21,7 @@ constexpr size_t kReadAhead = 16 << 20;  // bytes
 // loses nothing: lines that come while others are translated make up the next window.
 constexpr auto kPause = 10ms;
 constexpr auto kSignalCheck = 100ms;
+constexpr auto kReadingOfFile = 500ms;
 
 bool is_regular(const std::string& path) {
   struct stat status = {};
@@ -84,12 +85,21 @@ std::vector<std::string> LineSource::next(size_t limit) {
     }
     queue_->changed.notify_all();
   }
+  taken_ += std::ssize(window);
   if (!window.empty()) return window;
   // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
   throw_if_interrupted("translating");
   // The lines before a failure have been translated by now.
   if (queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
   return {};
+}
+
+std::optional<int64_t> LineSource::total() {
+  std::unique_lock lock(queue_->mutex);
+  const auto is_known = [&] { return queue_->ended || queue_->bytes >= kReadAhead; };
+  if (!interactive_) queue_->changed.wait_for(lock, kReadingOfFile, is_known);
+  if (!queue_->ended || queue_->failure) return std::nullopt;
+  return taken_ + std::ssize(queue_->lines);
 }
 
 }  // namespace fovea::models

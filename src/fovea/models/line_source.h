@@ -1,9 +1,11 @@
 #pragma once
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,9 @@ class LineSource {
   // Interrupted at a signal (signals.h).
   std::vector<std::string> next(size_t limit);
 
+  // Returns the number of all lines if the end lies within what is read ahead; waits a moment for a regular file.
+  std::optional<int64_t> total();
+
  private:
   // The thread shares this and may outlive the source: nothing wakes a read that waits for a terminal.
   struct Queue {
@@ -37,6 +42,7 @@ class LineSource {
 
   std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   bool interactive_;
+  int64_t taken_ = 0;  // lines that next() returned
 };
 
 }  // namespace fovea::models

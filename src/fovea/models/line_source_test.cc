@@ -48,6 +48,24 @@ TEST(LineSource, GivesTheLinesOfAPipeAsTheyCome) {
   writer.join();
 }
 
+TEST(LineSource, KnowsTheNumberOfLinesThatItHasReadAhead) {
+  const TestFolder folder;
+  write_file(folder / "text", "a\nb\nc\n");
+  LineSource source(folder / "text");
+  EXPECT_EQ(source.total(), 3);
+  EXPECT_EQ(source.next(2).size(), 2U);
+  EXPECT_EQ(source.total(), 3);
+  EXPECT_EQ(all_lines(source, 2).size(), 1U);
+  EXPECT_EQ(source.total(), 3);
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += std::string(size_t{1} << 20, 'x') + "\n";
+  write_file(folder / "long", text);
+  LineSource longer(folder / "long");
+  EXPECT_EQ(longer.total(), std::nullopt);
+  EXPECT_EQ(all_lines(longer, 10).size(), 40U);
+  EXPECT_EQ(longer.total(), 40);
+}
+
 // The source goes while more is left than it reads ahead.
 TEST(LineSource, MayBeLeftBeforeItsEnd) {
   const TestFolder folder;

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "fovea/base/collective.h"
 
@@ -19,6 +23,114 @@ void end_unfinished() {
   if (!is_finished) MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+std::string host_of_this() {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+  int length = 0;
+  MPI_Get_processor_name(name.data(), &length);
+  return {name.data(), static_cast<size_t>(length)};
+}
+
+// When a process that waits names the others, and how.
+struct Patience {
+  double seconds = 60;
+  void (*say)(const char* line) = nullptr;
+};
+Patience patience;
+
+// Brings the processes together before each exchange, and names a process that does not come. A process that has waited
+// for the patience tells all others so, in messages beside the exchanges; a little later the first waiting process
+// names the rest.
+class Meeting {
+ public:
+  Meeting() {
+    MPI_Comm_dup(MPI_COMM_WORLD, &beside_);
+    MPI_Comm_rank(beside_, &rank_);
+    MPI_Comm_size(beside_, &size_);
+    waits_at_.resize(static_cast<size_t>(size_), 0);
+    hosts_.resize(static_cast<size_t>(size_) * kHostBytes);
+    std::string own = host_of_this();
+    own.resize(kHostBytes - 1);
+    own.push_back('\0');
+    MPI_Allgather(own.data(), kHostBytes, MPI_CHAR, hosts_.data(), kHostBytes, MPI_CHAR, beside_);
+  }
+
+  // Returns when all processes are here.
+  void wait() {
+    ++meeting_;
+    MPI_Request all_here = MPI_REQUEST_NULL;
+    MPI_Ibarrier(beside_, &all_here);
+    const Clock::time_point start = Clock::now();
+    bool has_told = false, has_named = false;
+    for (int is_done = 0;;) {
+      MPI_Test(&all_here, &is_done, MPI_STATUS_IGNORE);
+      if (is_done != 0) return;
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      if (seconds < patience.seconds) continue;
+      if (!std::exchange(has_told, true)) tell_others();
+      receive();
+      if (seconds < patience.seconds * kTimeOfMessages || std::exchange(has_named, true)) continue;
+      name_missing(seconds);
+    }
+  }
+
+  // Takes the messages that are left; all processes call it.
+  void finish() {
+    wait();
+    receive();
+    for (Message& message : told_) MPI_Request_free(&message.request);
+    MPI_Comm_free(&beside_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kHostBytes = 256;
+  static constexpr double kTimeOfMessages = 1.1;
+  struct Message {
+    int64_t meeting;
+    MPI_Request request;
+  };
+
+  void tell_others() {
+    waits_at_[static_cast<size_t>(rank_)] = meeting_;
+    for (int other = 0; other < size_; ++other) {
+      if (other == rank_) continue;
+      Message& message = told_.emplace_back(Message{meeting_, MPI_REQUEST_NULL});
+      MPI_Isend(&message.meeting, 1, MPI_INT64_T, other, 0, beside_, &message.request);
+    }
+  }
+
+  void receive() {
+    for (;;) {
+      int is_there = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, 0, beside_, &is_there, &status);
+      if (is_there == 0) return;
+      MPI_Recv(&waits_at_[static_cast<size_t>(status.MPI_SOURCE)], 1, MPI_INT64_T, status.MPI_SOURCE, 0, beside_,
+               MPI_STATUS_IGNORE);
+    }
+  }
+
+  void name_missing(double seconds) const {
+    const auto first = std::ranges::find(waits_at_, meeting_) - waits_at_.begin();
+    if (first != rank_) return;
+    std::string line = "waited " + std::to_string(static_cast<int64_t>(seconds)) + " seconds for";
+    for (size_t other = 0; other < waits_at_.size(); ++other) {
+      if (waits_at_[other] == meeting_) continue;
+      line += " process " + std::to_string(other) + " of " + std::to_string(size_) + " on " +
+              &hosts_[other * kHostBytes] + ",";
+    }
+    line += " which may be saving or validating, or hangs";
+    if (patience.say != nullptr) patience.say(line.c_str());
+  }
+
+  MPI_Comm beside_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  int64_t meeting_ = 0;            // the number of this meeting
+  std::vector<int64_t> waits_at_;  // the meeting at which each process last said that it waits
+  std::vector<char> hosts_;
+  std::deque<Message> told_;  // they keep their places until they are sent
+};
+
 class MpiCollective : public fovea::Collective {
  public:
   MpiCollective() {
@@ -26,23 +138,21 @@ class MpiCollective : public fovea::Collective {
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    meeting_.emplace();
     (void)std::atexit(end_unfinished);
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::string host() const override {
-    std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
-    int length = 0;
-    MPI_Get_processor_name(name.data(), &length);
-    return {name.data(), static_cast<size_t>(length)};
-  }
+  std::string host() const override { return host_of_this(); }
 
   void sum(std::span<float> values) override {
+    meeting_->wait();
     for (size_t begin = 0; begin < values.size(); begin += kBlock)
       sum_block(values.subspan(begin, std::min(kBlock, values.size() - begin)));
   }
 
   std::vector<std::string> gather(std::string_view bytes) override {
+    meeting_->wait();
     std::vector<int64_t> sizes(static_cast<size_t>(size_));
     const auto own = static_cast<int64_t>(bytes.size());
     MPI_Allgather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, MPI_COMM_WORLD);
@@ -50,9 +160,13 @@ class MpiCollective : public fovea::Collective {
     return total <= int64_t{kMessage} ? gather_at_once(bytes, sizes) : gather_in_turn(bytes, sizes);
   }
 
-  void broadcast(std::span<std::byte> bytes) override { broadcast_from(0, bytes); }
+  void broadcast(std::span<std::byte> bytes) override {
+    meeting_->wait();
+    broadcast_from(0, bytes);
+  }
 
   void finish() override {
+    meeting_->finish();
     is_finished = true;
     MPI_Finalize();
   }
@@ -114,10 +228,15 @@ class MpiCollective : public fovea::Collective {
   }
 
   int rank_ = 0, size_ = 1;
+  std::optional<Meeting> meeting_;  // once MPI is there
   std::vector<float> received_;
 };
 
 }  // namespace
+
+extern "C" __attribute__((visibility("default"))) void fovea_mpi_patience(double seconds, void (*say)(const char*)) {
+  patience = {seconds, say};
+}
 
 extern "C" __attribute__((visibility("default"))) fovea::Collective* fovea_mpi() {
   static MpiCollective processes;

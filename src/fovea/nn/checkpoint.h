@@ -15,7 +15,8 @@
 // and progress.yml. checksums.yml names every file, and every tensor in it, with its XXH3 sum and is checked on
 // loading. The folder is written aside, synced and renamed: if the program is killed at any byte, the last good
 // checkpoint loads.
-// A run's folder has checkpoints/update-00001000/ ..., and the names `last` and `best` are links to two of them.
+// A run's folder has checkpoints/update-00001000/ ..., and the names `last` and `best` are links to two of them, or
+// copies where the file system has no links.
 namespace fovea::nn {
 
 struct Checkpoint {

@@ -1,5 +1,7 @@
 #include "fovea/nn/checkpoint_reader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -125,11 +127,14 @@ std::string CheckpointReader::read_regular(const std::string& name) const {
   return read_file(path(name));
 }
 
-fs::path target_of(const fs::path& folder) {
+FollowedFolder target_of(const fs::path& folder) {
   const fs::path link = folder.has_filename() ? folder : folder.parent_path();  // without a slash at the end
   std::error_code gone;
   const fs::path path = fs::is_symlink(link, gone) ? fs::canonical(link, gone) : link;
-  return gone ? link : path;
+  FollowedFolder followed = {.path = gone ? link : path};
+  struct stat status = {};
+  if (stat(followed.path.c_str(), &status) == 0) followed.number = status.st_ino;
+  return followed;
 }
 
 }  // namespace fovea::nn

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -42,22 +43,28 @@ class CheckpointReader {
   std::map<std::string, std::string> sums_;
 };
 
-// The target of a link, such as a run's `best`; any other path as it is, without a slash at the end.
-std::filesystem::path target_of(const std::filesystem::path& folder);
+// The target of a link, such as a run's `best`, or any other path as it is, without a slash at the end; and the number
+// that the file system gives to the folder there, 0 if there is none.
+struct FollowedFolder {
+  std::filesystem::path path;
+  uint64_t number = 0;
+  bool operator==(const FollowedFolder&) const = default;
+};
+FollowedFolder target_of(const std::filesystem::path& folder);
 
 // Returns read(checkpoint) of the checkpoint that `folder` is or leads to. A training may move its link meanwhile, and
-// remove what it led to before; then `read` is called with what it leads to now.
+// remove what it led to before, or replace a folder in place of a link; then `read` is called with what is there now.
 template <class Read>
 auto read_followed(const std::filesystem::path& folder, const Read& read) {
   constexpr int kTries = 10;
-  std::filesystem::path path = target_of(folder);
+  FollowedFolder target = target_of(folder);
   for (int i = 1;; ++i) {
     try {
-      return read(path);
+      return read(target.path);
     } catch (const Error&) {
-      const std::filesystem::path now = target_of(folder);
-      if (now == path || i == kTries) throw;
-      path = now;
+      const FollowedFolder now = target_of(folder);
+      if (now == target || i == kTries) throw;
+      target = now;
     }
   }
 }

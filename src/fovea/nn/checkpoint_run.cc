@@ -61,27 +61,10 @@ std::optional<int64_t> progress_number(const fs::path& folder, const char* name)
   return std::nullopt;
 }
 
-// The updates of the checkpoint that run/name is a link to, or a copy of: some programs copy a run so.
-std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
-  std::error_code none_there;
-  const fs::path target = fs::read_symlink(run / name, none_there).lexically_normal();
-  const std::string linked = (target.has_filename() ? target : target.parent_path()).filename().string();
-  if (is_checkpoint_name(linked) && fs::exists(run / name, none_there)) return updates_of_checkpoint(linked);
-  return progress_number(run / name, "updates");
-}
-
 // Whether --save-freq made the checkpoint, in the run as it then was.
 bool is_regular(const fs::path& checkpoint) {
   const int64_t save_freq = progress_number(checkpoint, kSaveFreqEntry).value_or(0);
   return save_freq <= 0 || updates_of_checkpoint(checkpoint) % save_freq == 0;
-}
-
-void move_aside_unless_link(const fs::path& path) {
-  std::error_code none_there;
-  const fs::file_type type = fs::symlink_status(path, none_there).type();
-  if (type == fs::file_type::not_found || type == fs::file_type::symlink) return;
-  const fs::path aside = move_aside(path, kRunOption);
-  log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
 }
 
 // A run cannot resume from a folder that was cut off in copying, and saving does not replace it.
@@ -100,6 +83,14 @@ int64_t updates_of_checkpoint(const fs::path& path) {
 
 bool is_checkpoint(const fs::path& folder, std::string_view option) {
   return path_exists(folder / kChecksumFile, option);
+}
+
+std::optional<int64_t> linked_updates(const fs::path& run, const std::string& name) {
+  std::error_code none_there;
+  const fs::path target = fs::read_symlink(run / name, none_there).lexically_normal();
+  const std::string linked = (target.has_filename() ? target : target.parent_path()).filename().string();
+  if (is_checkpoint_name(linked) && fs::exists(run / name, none_there)) return updates_of_checkpoint(linked);
+  return progress_number(run / name, "updates");
 }
 
 fs::path checkpoint_path(const fs::path& run, int64_t updates) {
@@ -132,22 +123,6 @@ std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count,
   std::vector<fs::path> regular = found;
   std::erase_if(regular, [&](const fs::path& path) { return path != newest && !is_regular(path); });
   return std::ssize(regular) < count ? found : regular;
-}
-
-void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
-  const fs::path link = run / name;
-  move_aside_unless_link(link);
-  const MarkedFolder aside(run, link);
-  std::error_code error;
-  fs::create_directory_symlink(fs::path(kCheckpointsFolder) / checkpoint.filename(), aside / name, error);
-  if (!error) fs::rename(aside / name, link, error);
-  if (error) throw Error(cat("cannot make the link '", link.string(), "': ", error.message()));
-  sync_path(run);
-}
-
-void unlink_checkpoint(const fs::path& run, const std::string& name) {
-  move_aside_unless_link(run / name);
-  remove_path(run / name, kRunOption);
 }
 
 void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
@@ -206,6 +181,7 @@ void remove_checkpoints(const fs::path& run) {
     throw Error(cat(kOption, ": '", other, "' is not ", is_own ? "a file of the checkpoint there" : "a checkpoint",
                     "; move it away or use another --model"));
   }
+  for (const char* name : kCheckpointLinks) unlink_checkpoint(run, name);
   for (const fs::path& path : found) remove_checkpoint(path);
   std::error_code not_empty;
   fs::remove(checkpoints_of(run), not_empty);

@@ -32,12 +32,20 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t 
 // The number in the name of a run's checkpoint.
 int64_t updates_of_checkpoint(const std::filesystem::path& path);
 
-// Makes run/name (`last` or `best`) a link to this checkpoint of the run, replacing an older link in one step. If a
-// folder has that name, because a copy followed the links, it is moved aside (last.1 ...).
+// Returns the updates of the checkpoint that run/name (`last` or `best`) is a link to, or a copy of.
+std::optional<int64_t> linked_updates(const std::filesystem::path& run, const std::string& name);
+
+// Makes run/name a link to this checkpoint of the run, in one step. On a file system without symbolic links, it is a
+// folder of hard links to the checkpoint's files, or without hard links, of copies. Replaces a link, or a folder that
+// is a copy of a checkpoint of the run. Any other folder of that name is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
                      const std::filesystem::path& checkpoint);
-// Removes the link run/name; a folder of that name is moved aside as link_checkpoint() does.
+// Removes run/name; what link_checkpoint() does not replace is moved aside.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
+
+// Returns what link_checkpoint() makes in the run's folder.
+enum class LinkForm : uint8_t { kLinks, kHardLinks, kCopies };
+LinkForm link_form(const std::filesystem::path& run);
 
 // prune_checkpoints() removes all checkpoints except the ones that `best` and `last` name and the newest `keep` regular
 // ones, whose updates are a multiple of --save-freq. A checkpoint made by an interruption is not regular and goes with
@@ -59,8 +67,8 @@ void remove_checkpoint(const std::filesystem::path& path);
 // Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a
 // checkpoint's name that is not a checkpoint. Only the one process that writes to the run may call this.
 void clean_checkpoints(const std::filesystem::path& run);
-// Removes all checkpoints of the run; throws before the first removal if anything else lies in their folder or in
-// theirs.
+// Removes all checkpoints of the run, and its links to them; throws before the first removal if anything else lies in
+// their folder or in theirs.
 void remove_checkpoints(const std::filesystem::path& run);
 
 }  // namespace fovea::nn

@@ -286,7 +286,7 @@ TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
 }
 
 // Folders in place of the links, as cp -rL leaves them.
-TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
+TEST(Checkpoint, CopiesInPlaceOfTheLinksGiveWay) {
   const TestFolder run;
   const fs::path last = run.path() / "last", best = run.path() / "best";
   const fs::path first = save(run.path(), 10), second = save(run.path(), 20);
@@ -294,18 +294,44 @@ TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
   fs::copy(second, last, fs::copy_options::recursive);
   fs::copy(first, best, fs::copy_options::recursive);
   EXPECT_EQ(resumed(run.path()), "20");
-  prune_checkpoints(run.path(), {.keep = 5});
-  EXPECT_EQ(list_checkpoints(run.path()).size(), 2U);
+  prune_checkpoints(run.path(), {.keep = 1});
+  EXPECT_EQ(list_checkpoints(run.path()).size(), 2U) << "the folder best names the first";
   link_checkpoint(run.path(), "last", second);
   EXPECT_EQ(fs::read_symlink(last), "checkpoints/update-00000020");
-  EXPECT_TRUE(is_checkpoint(run.path() / "last.1"));
-  fs::create_directory(run.path() / "best.1");
   unlink_checkpoint(run.path(), "best");
   EXPECT_FALSE(fs::exists(best));
-  EXPECT_TRUE(is_checkpoint(run.path() / "best.2"));
   unlink_checkpoint(run.path(), "last");
-  EXPECT_FALSE(fs::is_symlink(last));
+  EXPECT_THAT(run.names(), ElementsAre("checkpoints"));
   EXPECT_EQ(list_checkpoints(run.path()).size(), 2U);
+  fs::copy(first, best, fs::copy_options::recursive);
+  remove_checkpoints(run.path());
+  EXPECT_TRUE(run.names().empty());
+}
+
+// A folder in place of a link that holds anything but a copy of a checkpoint of the run stays.
+TEST(Checkpoint, OtherFoldersInPlaceOfTheLinksAreMovedAside) {
+  const TestFolder run;
+  const fs::path last = run.path() / "last", first = save(run.path(), 10);
+  const std::vector<std::function<void()>> changes = {
+      [&] { write_file(last / "notes.txt", "precious"); },
+      [&] { flip(last / "model.safetensors", 100); },
+      [&] { fs::remove(last / "checksums.yml"); },
+      [&] { fs::create_directory(last / "more"); },
+      [&] { edit_config(last, "dim-emb: 12", "dim-emb: 16"); },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    fs::remove(last);
+    fs::copy(first, last, fs::copy_options::recursive);
+    changes[i]();
+    const size_t files = files_of(last).size();
+    if (i % 2 == 0) link_checkpoint(run.path(), "last", first);
+    if (i % 2 == 1) unlink_checkpoint(run.path(), "last");
+    EXPECT_EQ(fs::is_symlink(last), i % 2 == 0);
+    EXPECT_EQ(files_of(run.path() / cat("last.", i + 1)).size(), files) << i;
+  }
+  fs::create_directory(run.path() / "best");
+  unlink_checkpoint(run.path(), "best");
+  EXPECT_TRUE(fs::exists(run.path() / "best.1"));
 }
 
 TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {

@@ -382,16 +382,22 @@ double length_penalty(LengthPenalty form, double x, int64_t length) {
   return std::pow(form == LengthPenalty::kPower ? tokens : (5 + tokens) / 6, x);
 }
 
-std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences) {
+void beam_search(Scorer& scorer, std::vector<BeamSentence> sentences, const TakeBest& take) {
   BeamSearch search;
-  std::vector<std::vector<Hypothesis>> results(sentences.size());
   for (BeamSentence& sentence : sentences) search.add(std::move(sentence));
   Continuations next;
   while (!search.rows().parents.empty()) {
     scorer.step(search.rows(), next);
     search.advance(next);
+    for (BeamSearch::Done& done : search.take()) take(done.sentence, std::move(done.best));
   }
-  for (BeamSearch::Done& done : search.take()) results[static_cast<size_t>(done.sentence)] = std::move(done.best);
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences) {
+  std::vector<std::vector<Hypothesis>> results(sentences.size());
+  beam_search(scorer, std::move(sentences), [&](int64_t sentence, std::vector<Hypothesis> best) {
+    results[static_cast<size_t>(sentence)] = std::move(best);
+  });
   return results;
 }
 

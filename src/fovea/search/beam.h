@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -111,6 +112,11 @@ class BeamSearch {
   std::vector<int32_t> asked_;
   int64_t next_number_ = 0, n_ = 0, vocabulary_ = 0;
 };
+
+// Gets the best hypotheses of a sentence when it is done, best first, at least one: those of short sentences come
+// first.
+using TakeBest = std::function<void(int64_t sentence, std::vector<Hypothesis> best)>;
+void beam_search(Scorer& scorer, std::vector<BeamSentence> sentences, const TakeBest& take);
 
 // The best hypotheses of every sentence, best first, at least one.
 std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences);

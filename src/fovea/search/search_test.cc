@@ -89,6 +89,29 @@ void enumerate(int64_t vocabulary, int64_t eos, int64_t max_length, std::vector<
   }
 }
 
+TEST(BeamSearch, ASentenceIsGivenWhenItIsDone) {
+  const Table table{4, 1};
+  const BeamOptions options{.beam_size = 3, .num_best = 3, .vocabulary = 4, .eos = 1};
+  const std::vector<int64_t> max_lengths = {6, 0, 3};
+  const auto expected = search(table, max_lengths, options);
+  std::vector<BeamSentence> sentences;
+  for (const int64_t max_length : max_lengths) sentences.push_back({options, max_length});
+  TableScorer scorer(table, options.eos);
+  std::vector<std::vector<Hypothesis>> given(max_lengths.size());
+  beam_search(scorer, sentences, [&](int64_t sentence, std::vector<Hypothesis> best) {
+    EXPECT_TRUE(given[static_cast<size_t>(sentence)].empty()) << "given twice";
+    if (sentence == 1) {
+      EXPECT_EQ(scorer.rows_scored, 3) << "one without room for a token is done after the first step";
+    }
+    given[static_cast<size_t>(sentence)] = std::move(best);
+  });
+  EXPECT_GT(scorer.rows_scored, 3);
+  for (size_t s = 0; s < expected.size(); ++s) {
+    ASSERT_EQ(given[s].size(), expected[s].size());
+    for (size_t i = 0; i < given[s].size(); ++i) EXPECT_EQ(given[s][i].tokens, expected[s][i].tokens);
+  }
+}
+
 TEST(BeamSearch, AWideBeamIsExhaustive) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     for (const auto penalty : {LengthPenalty::kPower, LengthPenalty::kGnmt}) {

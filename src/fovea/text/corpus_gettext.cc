@@ -24,12 +24,6 @@ struct Message {
   bool fuzzy = false;
 };
 
-std::string header_field(const std::string& header, std::string_view name) {
-  for (const std::string& line : split(header, '\n'))
-    if (line.starts_with(name)) return std::string(trim(std::string_view(line).substr(name.size())));
-  return {};
-}
-
 std::string charset_of(const std::string& header) {
   const std::string type = header_field(header, "Content-Type:");
   const size_t at = type.find("charset=");
@@ -66,22 +60,15 @@ auto read_from(const std::string& path, const Read& read) {
   }
 }
 
-std::optional<PluralForms> forms_of(const std::string& field, const std::string& path) {
-  const std::optional<PluralForms> forms = parse_plural_forms(field);
-  if (!forms && !field.empty())
-    log::warn(cat("'", path, "': cannot read its Plural-Forms '", one_line(field.substr(0, 80)),
-                  "'; its plurals are read as if it had none: the first form is for 1, the last for other numbers"));
-  return forms;
-}
-
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
   // A catalogue's source language is English by custom alone, unless it has Poedit's field.
   Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}, .source_by_custom = true};
-  std::string charset, plural_forms;
+  std::string charset;
+  std::optional<PluralForms> forms;
   for (const Message& message : messages) {
     if (!message.id.empty() || message.translations.empty()) continue;
     charset = charset_of(message.translations[0]);
-    plural_forms = header_field(message.translations[0], "Plural-Forms:");
+    forms = plural_forms_of(message.translations[0], path);
     bitext.target_lang = header_field(message.translations[0], "Language:");
     const std::string source = header_field(message.translations[0], "X-Source-Language:");
     if (source.empty()) continue;
@@ -96,7 +83,6 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
   const auto converted = [&](const std::string& text) {
     return is_utf8_name(charset) ? text : read_from(path, [&] { return to_utf8(text, charset); });
   };
-  const std::optional<PluralForms> forms = forms_of(plural_forms, path);
   for (const Message& message : messages) {
     if (message.id.empty() || message.translations.empty()) continue;
     if (std::ranges::all_of(message.translations, &std::string::empty)) continue;
@@ -112,10 +98,8 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
       add(message.id, 0);
       continue;
     }
-    // Without a rule, the last form is most likely the one for most numbers. A form that stands for one and for many,
-    // as in Japanese, is a translation of the plural.
-    const size_t last = message.translations.size() - 1;
-    const PluralForms own = forms && last > 0 ? *forms : PluralForms{.one = 0, .many = last};
+    // A form that stands for one and for many, as in Japanese, is a translation of the plural.
+    const PluralForms own = used_forms(forms, message.translations.size());
     if (own.one != own.many) add(message.id, own.one);
     add(message.plural, own.many);
   }

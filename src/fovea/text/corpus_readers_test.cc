@@ -213,6 +213,43 @@ TEST_F(ReadersTest, TmxErrors) {
   EXPECT_THAT(message_of([&] { read_tmx(file("empty.tmx", ""), {}); }), HasSubstr("not well-formed"));
 }
 
+// Gettext's catalogues as XLIFF: each form is a unit, and which of them count is as in a .po.
+TEST_F(ReadersTest, PluralGroupsOfXliff) {
+  const auto unit = [](const std::string& source, const std::string& target) {
+    return cat("<trans-unit><source>", source, "</source><target>", target, "</target></trans-unit>");
+  };
+  const auto read = [&](const std::string& rule, const std::vector<std::string>& forms) {
+    std::string text = "<xliff version='1.2'><file source-language='en' target-language='xx'><body>";
+    if (!rule.empty())
+      text += cat(
+          "<trans-unit restype='x-gettext-domain-header'><source>h</source><target>Language: xx\nPlural-Forms: ", rule,
+          "\n</target></trans-unit>");
+    text += "<group restype='x-gettext-plurals'>";
+    for (size_t i = 0; i < forms.size(); ++i) text += unit(i == 0 ? "one file" : "many files", forms[i]);
+    return read_xliff(file("plurals.xlf", cat(text, "</group>", unit("dog", "pes"), "</body></file></xliff>"))).pairs;
+  };
+  EXPECT_THAT(read("nplurals=2; plural=n != 1;", {"a", "b"}),
+              ElementsAre(is_pair("one file", "a"), is_pair("many files", "b"), is_pair("dog", "pes")));
+  EXPECT_THAT(read("nplurals=3; plural=n==0 ? 0 : n==1 ? 1 : 2;", {"none", "one", "many"}),
+              ElementsAre(is_pair("one file", "one"), is_pair("many files", "many"), is_pair("dog", "pes")));
+  EXPECT_THAT(read("", {"a", "few", "many"}),
+              ElementsAre(is_pair("one file", "a"), is_pair("many files", "many"), is_pair("dog", "pes")));
+  EXPECT_THAT(read("nplurals=1; plural=0;", {"all"}), ElementsAre(is_pair("one file", "all"), is_pair("dog", "pes")));
+  EXPECT_THAT(read("nplurals=3; plural=n==1 ? 0 : 2;", {"a", "b"}),
+              ElementsAre(is_pair("one file", "a"), is_pair("dog", "pes")));
+}
+
+TEST_F(ReadersTest, AnUnfinishedPluralGroupOfXliffIsOneEntry) {
+  const Bitext bitext =
+      read_xliff(file("open.xlf",
+                      "<xliff><file source-language='en' target-language='de'><group restype='x-gettext-plurals'>"
+                      "<trans-unit approved='no'><source>one file</source><target>a</target></trans-unit>"
+                      "<trans-unit approved='no'><source>many files</source><target>b</target></trans-unit>"
+                      "</group></file></xliff>"));
+  EXPECT_TRUE(bitext.pairs.empty());
+  EXPECT_EQ(bitext.unfinished, 1);
+}
+
 TEST_F(ReadersTest, XliffOfBothVersions) {
   const Bitext old = read_xliff(
       file("a.xlf",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <pugixml.hpp>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_clean.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/plural_forms.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
@@ -266,11 +268,17 @@ struct XliffReader : pugi::xml_tree_walker {
   bool for_each(pugi::xml_node& node) override {
     const std::string_view name = node.name();
     if (name == "file") {
+      forms_.reset();
       agree(bitext.source_lang, node.attribute("source-language").as_string());
       agree(bitext.target_lang, node.attribute("target-language").as_string());
     }
+    if (is_plural_group(node)) take_plurals(node);
     if (name != "trans-unit" && name != "segment") return true;
-    if (!node.child("source") || !node.child("target")) return true;
+    if (!node.child("source") || !node.child("target") || is_plural_group(node.parent())) return true;
+    if (is_of_type(node, "x-gettext-domain-header")) {
+      forms_ = plural_forms_of(text_of(node.child("target")), path);
+      return true;
+    }
     if (is_unfinished(node) && !text_of(node.child("target")).empty()) {
       ++bitext.unfinished;
     } else {
@@ -280,6 +288,34 @@ struct XliffReader : pugi::xml_tree_walker {
   }
 
  private:
+  static bool is_of_type(const pugi::xml_node& node, std::string_view type) {
+    return node.attribute("restype").as_string() == type;
+  }
+
+  // A message of gettext with its forms: the unit of the first form has the singular as its source, the others have the
+  // plural.
+  static bool is_plural_group(const pugi::xml_node& node) {
+    return std::string_view(node.name()) == "group" && is_of_type(node, "x-gettext-plurals");
+  }
+
+  void take_plurals(const pugi::xml_node& group) {
+    std::vector<std::string> sources, targets;
+    bool is_open = false;
+    for (const pugi::xml_node& unit : group.children("trans-unit")) {
+      sources.push_back(text_of(unit.child("source")));
+      targets.push_back(text_of(unit.child("target")));
+      is_open = is_open || (is_unfinished(unit) && !targets.back().empty());
+    }
+    if (is_open) ++bitext.unfinished;
+    if (is_open || sources.empty()) return;
+    const auto add = [&](const std::string& source, size_t form) {
+      if (form < targets.size() && !targets[form].empty()) bitext.pairs.push_back({source, targets[form]});
+    };
+    const PluralForms used = used_forms(forms_, targets.size());
+    if (used.one != used.many) add(sources.front(), used.one);
+    add(sources.back(), used.many);
+  }
+
   // Sets or checks the language of one side; empty if a <file> does not say.
   void agree(std::string& language, std::string_view named) const {
     const std::string found = language_tag(named);
@@ -288,6 +324,8 @@ struct XliffReader : pugi::xml_tree_walker {
       throw Error(cat("'", path, "' has a <file> in '", found, "', but those before it are in '", language,
                       "'; expected one language pair; make a document of each"));
   }
+
+  std::optional<PluralForms> forms_;  // of the file's catalogue
 };
 
 }  // namespace

@@ -23,15 +23,17 @@ constexpr std::string_view kLatinNames =
     "Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml "
     "aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc "
     "otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
-constexpr uint32_t kFirstLatin = 0xa0;
+constexpr uint32_t kFirstLatin = 0xa0, kLatinCount = 96;
 
 struct Entity {
   std::string_view name;
   uint32_t code;
 };
-// Its other names, with the characters that browsers show, and the one that XML adds.
+// Its other names, with the characters that browsers show, the names that HTML knows in capitals too, and the one that
+// XML adds.
 constexpr std::array kOtherNames = std::to_array<Entity>(
-    {{"quot", 34},      {"amp", 38},      {"apos", 39},      {"lt", 60},       {"gt", 62},       {"OElig", 338},
+    {{"QUOT", 34},      {"AMP", 38},      {"LT", 60},        {"GT", 62},       {"COPY", 169},    {"REG", 174},
+     {"quot", 34},      {"amp", 38},      {"apos", 39},      {"lt", 60},       {"gt", 62},       {"OElig", 338},
      {"oelig", 339},    {"Scaron", 352},  {"scaron", 353},   {"Yuml", 376},    {"fnof", 402},    {"circ", 710},
      {"tilde", 732},    {"Alpha", 913},   {"Beta", 914},     {"Gamma", 915},   {"Delta", 916},   {"Epsilon", 917},
      {"Zeta", 918},     {"Eta", 919},     {"Theta", 920},    {"Iota", 921},    {"Kappa", 922},   {"Lambda", 923},
@@ -102,6 +104,31 @@ uint32_t code_of(std::string_view name) {
   return is_windows ? kWindowsCharacters[code - kFirstWindows] : code;
 }
 
+// The names that HTML knows without a semicolon, as browsers from before HTML 4 did.
+bool is_known_without_semicolon(std::string_view name) {
+  static constexpr std::array<std::string_view, 10> kOthers = {"amp", "AMP",  "lt",   "LT",   "gt",
+                                                               "GT",  "quot", "QUOT", "COPY", "REG"};
+  if (name.starts_with('#') || std::ranges::find(kOthers, name) != kOthers.end()) return true;
+  const uint32_t code = code_of(name);
+  return code >= kFirstLatin && code < kFirstLatin + kLatinCount;
+}
+
+// Like leading_reference(), for one without a semicolon: "&nbsp" before anything but a letter, a digit or '='.
+Reference without_semicolon(std::string_view text) {
+  constexpr size_t kLongest = 10;
+  size_t end = 1;
+  if (text.substr(1).starts_with('#')) ++end;
+  while (end < std::min(text.size(), kLongest) && std::isalnum(static_cast<unsigned char>(text[end])) != 0) ++end;
+  const std::string_view name = text.substr(1, end - 1);
+  const auto next = end < text.size() ? static_cast<unsigned char>(text[end]) : ' ';
+  if (std::isalnum(next) != 0 || next == '=' || !is_known_without_semicolon(name)) return {};
+  Reference reference{.size = end, .character = {}};
+  const uint32_t code = code_of(name);
+  if (code == 0) return {};
+  append_character(reference.character, static_cast<UChar32>(code));
+  return reference;
+}
+
 }  // namespace
 
 Reference leading_reference(std::string_view text) {
@@ -113,7 +140,7 @@ Reference leading_reference(std::string_view text) {
   if (!text.starts_with('&')) return {};
   size_t end = 1;
   while (end < std::min(text.size(), kLongest) && is_of_name(text[end])) ++end;
-  if (end == 1 || end == text.size() || text[end] != ';') return {};
+  if (end == 1 || end == text.size() || text[end] != ';') return without_semicolon(text);
   Reference reference{.size = end + 1, .character = {}};
   constexpr size_t kLongestKnown = 12;  // with & and ;
   const uint32_t code = reference.size > kLongestKnown ? 0 : code_of(text.substr(1, end - 1));

@@ -5,7 +5,8 @@
 namespace fovea::text {
 
 // Returns the text with the characters that its entities stand for: the names of HTML 4, such as &amp; and &eacute;,
-// &apos;, and numbers, such as &#233; and &#xe9;. Others stay as they are.
+// &apos;, and numbers, such as &#233; and &#xe9;. Others stay as they are. The names that HTML knows without a
+// semicolon, and numbers, need none unless a letter, a digit or '=' follows, as in a link's "?a=1&copy=2".
 std::string decode_entities(std::string_view text);
 
 // The reference to a character or an entity that a text begins with, such as "&amp;" or "&name;".

@@ -19,7 +19,18 @@ TEST(Entities, HaveTheNamesOfHtml) {
             "café Über Müller\u00a0«ÿ» ÷×");
   EXPECT_EQ(decode_entities("&ldquo;a&rdquo; &bull; &euro; &thetasym; &alpha;&Omega; &rarr; &le; &lang;&diams; &apos;"),
             "“a” • € ϑ αΩ → ≤ ⟨♦ '");
-  EXPECT_EQ(decode_entities("&Eacute; &EACUTE; &eacute &eacut; &;"), "É &EACUTE; &eacute &eacut; &;");
+  EXPECT_EQ(decode_entities("&Eacute; &EACUTE; &eacut; &;"), "É &EACUTE; &eacut; &;");
+}
+
+// The values are those of html.unescape in Python, except for names and numbers before a letter, a digit or '='.
+TEST(Entities, SomeNeedNoSemicolon) {
+  EXPECT_EQ(decode_entities("caf&eacute, &copy 2020 &AMP&nbsp&lt&#233 &#xe9. &#8212&REG"),
+            "café, © 2020 &\u00a0<é é. —®");
+  EXPECT_EQ(decode_entities("&amp"), "&");
+  for (const char* text : {"?a=1&copy=2&sect=3", "&copyright", "&copy2", "&alpha &hellip &euro &apos", "&#", "&#x",
+                           "&#12a", "R&D AT&T &", "&notin", "&#1114112"})
+    EXPECT_EQ(decode_entities(text), text);
+  EXPECT_EQ(leading_reference("&nbsp &").size, 5U);
 }
 
 TEST(Entities, NumbersOfOldProgramsAreThoseOfWindows) {

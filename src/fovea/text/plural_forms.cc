@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::text {
@@ -142,6 +144,25 @@ std::optional<PluralForms> parse_plural_forms(std::string_view field) {
   const auto most = std::ranges::max_element(counts);
   const size_t many = *most > 0 ? static_cast<size_t>(most - counts.begin()) : *one;
   return PluralForms{.one = static_cast<size_t>(*one), .many = many};
+}
+
+std::string header_field(const std::string& header, std::string_view name) {
+  for (const std::string& line : split(header, '\n'))
+    if (line.starts_with(name)) return std::string(trim(std::string_view(line).substr(name.size())));
+  return {};
+}
+
+std::optional<PluralForms> plural_forms_of(const std::string& header, const std::string& path) {
+  const std::string field = header_field(header, "Plural-Forms:");
+  const std::optional<PluralForms> forms = parse_plural_forms(field);
+  if (!forms && !field.empty())
+    log::warn(cat("'", path, "': cannot read its Plural-Forms '", one_line(field.substr(0, 80)),
+                  "'; its plurals are read as if it had none: the first form is for 1, the last for other numbers"));
+  return forms;
+}
+
+PluralForms used_forms(const std::optional<PluralForms>& forms, size_t count) {
+  return forms && count > 1 ? *forms : PluralForms{.one = 0, .many = count - 1};
 }
 
 }  // namespace fovea::text

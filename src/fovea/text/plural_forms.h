@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace fovea::text {
@@ -14,5 +15,14 @@ struct PluralForms {
 // of C over n. The form for several things is the one for most numbers among those whose form is not that of 1; it is
 // that of 1 if all are. Returns none for other text.
 std::optional<PluralForms> parse_plural_forms(std::string_view field);
+
+// The value of a field of a catalogue's header, such as "Plural-Forms:"; "" if the header lacks it.
+std::string header_field(const std::string& header, std::string_view name);
+
+// The forms that the header of the catalogue `path` names. Returns none, with a warning, if its rule cannot be read.
+std::optional<PluralForms> plural_forms_of(const std::string& header, const std::string& path);
+
+// Which of `count` forms of a text count. Without a rule, the last form is most likely the one for most numbers.
+PluralForms used_forms(const std::optional<PluralForms>& forms, size_t count);
 
 }  // namespace fovea::text

@@ -7,113 +7,14 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/sentence_stops.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
-// The full stops within sentences that a language has.
-struct Stops {
-  std::vector<icu::UnicodeString> abbreviations;
-  bool has_ordinals = false;
-};
-
 namespace {
-
-// Words that end in a full stop within a sentence, folded to lower case. Words that also end sentences often ("etc.")
-// are left out: a break too many makes the counts of the two sides differ, and the pair stays whole. ICU has such lists
-// too (the keyword ss), which also have words such as "all." and "go.". Initials and letters apart by dots need no
-// list.
-struct Abbreviations {
-  std::string_view language, words;  // apart by '|'
-  bool has_ordinals = false;         // 3. is "third"
-};
-constexpr Abbreviations kAbbreviations[] = {
-    {"en",
-     "e.g.|e. g.|i.e.|i. e.|vs.|cf.|approx.|fig.|figs.|resp.|incl.|mr.|mrs.|ms.|mx.|dr.|drs.|prof.|st.|viz.|ca.|"
-     "gen.|col.|maj.|capt.|cpt.|lt.|sgt.|cpl.|adm.|cmdr.|brig.|hon.|rev.|fr.|gov.|sen.|rep.|pres.|messrs.|jan.|feb.|"
-     "apr.|aug.|sept.|oct.|nov.|dec.|mt.|vol.|vols.|pp.|eds.|univ."},
-    {"de",
-     "z.b.|z. b.|d.h.|d. h.|u.a.|u. a.|u.u.|u. u.|o.ä.|o. ä.|z.t.|z. t.|s.u.|s. u.|s.o.|s. o.|i.d.r.|i. d. r.|"
-     "bzw.|ca.|vgl.|ggf.|evtl.|inkl.|nr.|abb.|max.|min.|dr.|prof.|hr.|hrn.|fr.|frl.|sog.|bspw.|engl.|st.|dipl.|ing.|"
-     "mag.|gen.|hptm.|oblt.|ltn.|maj.|obst.|kap.|bd.|hrsg.|geb.|gest.|gegr.|ehem.|jan.|feb.|febr.|aug.|sept.|okt.|nov.|"
-     "dez.|mio.|mrd.|tel.|zzgl.|exkl.|lat.|frz.|ital.|griech.|russ.|amerik.|rd.|zw.",
-     true},
-    {"fr",
-     "p.ex.|p. ex.|ex.|c.-à-d.|cf.|env.|réf.|fig.|m.|mm.|mme.|mlle.|mgr.|me.|dr.|pr.|st.|ste.|gén.|col.|cap.|lt.|"
-     "janv.|févr.|avr.|juil.|sept.|oct.|nov.|déc.|av.|chap.|vol."},
-    {"es",
-     "p.ej.|p. ej.|ej.|sr.|sra.|srta.|sres.|d.|dña.|dr.|dra.|prof.|lic.|ing.|gral.|cnel.|cap.|tte.|sgto.|mons.|aprox.|"
-     "núm.|máx.|mín.|fig.|pág.|págs.|vol.|cap.|av.|avda.|ene.|abr.|ago.|sept.|oct.|nov.|dic."},
-    {"it",
-     "ad es.|p.es.|p. es.|es.|sig.|sigg.|sig.ra.|dott.|dott.ssa.|prof.|prof.ssa.|ing.|avv.|arch.|on.|gen.|col.|cap.|"
-     "ten.|mons.|fig.|max.|min.|pag.|pagg.|vol.|cfr.|genn.|febbr.|ott.|nov.|dic.|sett."},
-    {"pt",
-     "p.ex.|p. ex.|ex.|sr.|sra.|srta.|dr.|dra.|prof.|profa.|eng.|gen.|cel.|cap.|ten.|sgt.|máx.|mín.|fig.|pág.|vol.|"
-     "av.|fev.|abr.|ago.|set.|out.|nov.|dez."},
-    {"nl",
-     "bijv.|d.w.z.|o.a.|m.a.w.|dhr.|mevr.|mej.|dr.|drs.|prof.|ir.|ing.|mr.|ds.|st.|gen.|kol.|kap.|lt.|nr.|max.|min.|"
-     "blz.|vgl.|incl.|excl.|ca.|jan.|feb.|apr.|aug.|sept.|okt.|nov.|dec."},
-    {"sv", "t.ex.|t. ex.|bl.a.|bl. a.|d.v.s.|ca.|dr.|prof.|st.|gen.|jan.|feb.|aug.|sept.|okt.|nov.|dec.|resp.|s.k."},
-    {"da", "f.eks.|f. eks.|bl.a.|dvs.|ca.|dr.|prof.|hr.|fr.|frk.|gen.|sct.|jan.|feb.|aug.|sept.|okt.|nov.|dec.|nr.",
-     true},
-    {"nb", "f.eks.|f. eks.|bl.a.|dvs.|ca.|dr.|prof.|hr.|fr.|frk.|gen.|st.|jan.|feb.|aug.|sept.|okt.|nov.|des.|nr.",
-     true},
-    {"nn", "t.d.|bl.a.|dvs.|ca.|dr.|prof.|hr.|fr.|gen.|st.|jan.|feb.|aug.|sept.|okt.|nov.|des.|nr.", true},
-    {"no", "f.eks.|f. eks.|bl.a.|dvs.|ca.|dr.|prof.|hr.|fr.|frk.|gen.|st.|jan.|feb.|aug.|sept.|okt.|nov.|des.|nr.",
-     true},
-    {"fi", "esim.|mm.|ts.|ks.|tri.|prof.|kenr.|ev.|maist.|n.|s.|ent.", true},
-    {"is", "t.d.|dr.|prof.|hr.|sr.|nr.|jan.|feb.|ágú.|sept.|okt.|nóv.|des.", true},
-    {"et", "nt.|s.o.|dr.|prof.|hr.|pr.|kol.|kin.|lk.|nr.|jaan.|veebr.|aug.|sept.|okt.|nov.|dets.", true},
-    {"lv", "piem.|t.i.|dr.|prof.|ģen.|plkv.|nr.|jūl.|janv.|febr.|apr.|aug.|sept.|okt.|nov.|dec.", true},
-    {"lt", "pvz.|t. y.|t.y.|dr.|prof.|gen.|plk.|nr.|p.|ponas.", true},
-    {"lb", "z.b.|d.h.|dr.|prof.|nr.", true},
-    {"pl",
-     "np.|m.in.|tzn.|tj.|ok.|dr.|prof.|mgr.|inż.|hab.|gen.|płk.|ppłk.|mjr.|kpt.|por.|św.|ks.|o.|nr.|ul.|al.|im.|tzw."
-     "|tys.|mln.|mld.",
-     true},
-    {"cs",
-     "např.|tzn.|tj.|č.|mudr.|judr.|rndr.|phdr.|paeddr.|thdr.|ing.|mgr.|bc.|doc.|prof.|dr.|gen.|plk.|kpt.|por.|sv.|"
-     "tzv.|str.|obr.|ul.|nám.|resp.|popř.",
-     true},
-    {"sk",
-     "napr.|tzn.|tj.|č.|mudr.|judr.|rndr.|phdr.|paeddr.|thdr.|ing.|mgr.|bc.|doc.|prof.|dr.|gen.|plk.|kpt.|por.|sv.|"
-     "tzv.|str.|obr.|ul.|nám.|resp.|príp.",
-     true},
-    {"sl", "npr.|tj.|t.i.|t. i.|dr.|prof.|mag.|ing.|g.|ga.|gen.|sv.|št.|str.|oz.|ipd.", true},
-    {"hr", "npr.|tj.|tzv.|dr.|prof.|mr.|ing.|g.|gđa.|gen.|sv.|br.|str.|sl.", true},
-    {"bs", "npr.|tj.|tzv.|dr.|prof.|mr.|ing.|g.|gđa.|gen.|sv.|br.|str.|sl.", true},
-    {"sr", "npr.|tj.|tzv.|dr.|prof.|mr.|gen.|sv.|br.|str.|нпр.|тј.|тзв.|др.|проф.|ген.|св.|бр.|стр.", true},
-    {"mk", "на пр.|т.е.|т.н.|д-р.|проф.|ген.|св.|бр.|стр."},
-    {"hu",
-     "pl.|ill.|kb.|dr.|prof.|id.|ifj.|özv.|gen.|szt.|u.|ún.|okl.|tbk.|jan.|febr.|márc.|ápr.|jún.|júl.|aug.|szept.|"
-     "okt.|nov.|dec.",
-     true},
-    {"tr", "örn.|bkz.|dr.|prof.|doç.|yrd.|av.|sn.|gen.|alb.|yzb.|no.|vb.|cad.|sok.|mah.", true},
-    {"ro", "ex.|dl.|dna.|dr.|prof.|ing.|gen.|col.|cpt.|lt.|sf.|nr.|str.|fig.|pag.|cca."},
-    {"ca", "p. ex.|p.ex.|sr.|sra.|dr.|dra.|prof.|gral.|núm.|pàg.|fig.|aprox.|av."},
-    {"el", "π.χ.|π. χ.|δηλ.|κ.|κκ.|κα.|δρ.|καθ.|στρ.|αρ.|σελ.|βλ.|αγ."},
-    {"ru",
-     "т.е.|т. е.|т.д.|т. д.|т.п.|т. п.|т.к.|т. к.|напр.|см.|рис.|г.|гг.|г-н.|г-жа.|проф.|акад.|доц.|инж.|ген.|"
-     "полк.|подполк.|кап.|лейт.|св.|им.|ул.|д.|стр.|тыс.|млн.|млрд.|янв.|февр.|апр.|авг.|сент.|окт.|нояб.|дек."},
-    {"uk",
-     "т.д.|т. д.|т.п.|т. п.|т.зв.|напр.|див.|рис.|м.|р.|рр.|проф.|акад.|доц.|інж.|ген.|полк.|св.|ім.|вул.|стор.|тис.|"
-     "млн.|млрд.|січ.|лют.|берез.|квіт.|трав.|черв.|лип.|серп.|верес.|жовт.|листоп.|груд."},
-    {"be", "напр.|гл.|мал.|праф.|акад.|ген.|св.|імя.|вул.|стар.|тыс.|млн."},
-    {"bg",
-     "напр.|вж.|фиг.|г.|гр.|г-н.|г-жа.|д-р.|проф.|акад.|доц.|инж.|ген.|полк.|кап.|св.|ул.|бул.|стр.|бр.|хил.|млн."},
-};
 
 icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
-}
-
-Stops stops_of(const std::string& language) {
-  Stops stops;
-  for (const Abbreviations& list : kAbbreviations) {
-    if (lower(language.substr(0, language.find('-'))) != list.language) continue;
-    for (const std::string& word : fovea::split(list.words, '|')) stops.abbreviations.push_back(units_of(word));
-    stops.has_ordinals = list.has_ordinals;
-  }
-  return stops;
 }
 
 // Describes the text from a sentence's start to a possible break. It is looked at piece by piece, each once: a text may
@@ -171,12 +72,41 @@ bool is_ordinal(const icu::UnicodeString& word) {
          all_units(word, is_roman);
 }
 
-// Whether the text ends with a full stop that does not end a sentence.
-bool ends_within_sentence(icu::UnicodeString text, const Stops& stops) {
+bool is_punctuation_mark(UChar32 c) { return (U_GET_GC_MASK(c) & U_GC_P_MASK) != 0; }
+
+// Whether the word at `at`, behind any quote or bracket, is one that has a capital only where a sentence begins. A
+// letter with a full stop of its own is an initial.
+bool begins_sentence(const icu::UnicodeString& text, int32_t at, const Stops& stops) {
+  while (at < text.length() && is_punctuation_mark(text.char32At(at))) at = text.moveIndex32(at, 1);
+  int32_t end = at;
+  while (end < text.length() && u_isalpha(text.char32At(end)) != 0) end = text.moveIndex32(end, 1);
+  icu::UnicodeString word = text.tempSubStringBetween(at, end);
+  if (word.isEmpty() || u_isupper(word.char32At(0)) == 0) return false;
+  if (is_letter_alone(word) && end < text.length() && text[end] == u'.') return false;
+  word.toLower(icu::Locale::getRoot());
+  return std::ranges::find(stops.first_words, word) != stops.first_words.end();
+}
+
+// Whether a letter or a number that ends `text` follows a word: "Haus 3.", "Plan B.", "in the U.S.". Behind punctuation
+// it counts the items of a list: "Steps: 1. Open the file".
+bool follows_word(const icu::UnicodeString& text, const icu::UnicodeString& word) {
+  int32_t before = text.length() - word.length() - 1;  // the full stop is one more
+  const bool is_adjacent = before > 0 && u_isWhitespace(text[before - 1]) == 0;
+  while (before > 0 && u_isWhitespace(text[before - 1]) != 0) --before;
+  if (before == 0) return false;
+  if (is_adjacent && text[before - 1] == u'.') return u_isupper(word.char32At(0)) != 0;
+  return !is_punctuation_mark(text[before - 1]);
+}
+
+// Whether `text` ends with a full stop that does not end a sentence. The caller knows whether the
+// rest of the text begins with a word that begins a sentence.
+bool ends_within_sentence(icu::UnicodeString text, bool rest_begins_sentence, const Stops& stops) {
   if (!text.endsWith(u'.')) return false;
   const icu::UnicodeString word = last_word(text);
   const bool is_fraction = text.length() > word.length() + 1 && text[text.length() - word.length() - 2] == u',';
-  if (is_letter_alone(word) || (stops.has_ordinals && !is_fraction && is_ordinal(word))) return true;
+  if (is_letter_alone(word) || (stops.has_ordinals && !is_fraction && is_ordinal(word))) {
+    if (!rest_begins_sentence || !follows_word(text, word)) return true;
+  }
   text.toLower(icu::Locale::getRoot());
   for (const icu::UnicodeString& ending : stops.abbreviations) {
     const int32_t start = text.length() - ending.length();
@@ -215,7 +145,10 @@ std::vector<std::string> SentenceSplitter::split(std::string_view text) {
   for (int32_t end = iterator.next(); end != icu::BreakIterator::DONE; end = iterator.next()) {
     candidate.extend(end);
     const bool last = end >= units.length();
-    if (!last && (candidate.is_bare_number() || ends_within_sentence(candidate.ending(), breaker_->stops))) continue;
+    if (!last &&
+        (candidate.is_bare_number() ||
+         ends_within_sentence(candidate.ending(), begins_sentence(units, end, breaker_->stops), breaker_->stops)))
+      continue;
     std::string sentence;
     units.tempSubStringBetween(start, end).toUTF8String(sentence);
     std::string_view trimmed = sentence;

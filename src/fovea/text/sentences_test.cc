@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
+#include "fovea/base/strings.h"
+
 namespace fovea::text::sentences_test {
 namespace {
 
@@ -33,7 +37,7 @@ TEST(Sentences, DatesAndOrdinalsEndNothing) {
   for (const auto& [language, text] : {
            std::pair("de", "Am 3. Oktober 1990 war es kalt."),
            std::pair("de-AT", "Das 19. Jahrhundert begann."),
-           std::pair("de", "Ludwig XIV. Er regierte lange."),
+           std::pair("de", "Ludwig XIV. König von Frankreich."),
            std::pair("de", "(3. Auflage)"),
            std::pair("cs", "Dne 28. Října 1918 vznikla republika."),
            std::pair("da", "Den 5. Maj 1945 blev landet frit."),
@@ -50,6 +54,51 @@ TEST(Sentences, DatesAndOrdinalsEndNothing) {
   EXPECT_THAT(split("de", "Es war 1990. Danach kam 1991."), ElementsAre("Es war 1990.", "Danach kam 1991."));
   EXPECT_THAT(split("de", "Es kostet 1,5. Gut."), ElementsAre("Es kostet 1,5.", "Gut."));
   EXPECT_THAT(split("en", "It has 3. Then it has 4."), ElementsAre("It has 3.", "Then it has 4."));
+}
+
+// A word that has a capital only as the first one of a sentence tells that a letter or a number ends a sentence.
+TEST(Sentences, NumbersAndLettersBeforeAFirstWordEndSentences) {
+  for (const auto& [language, first, second] : std::vector<std::array<const char*, 3>>{
+           {"de", "Sie wohnt in Haus 3.", "Er wohnt in Haus 14."},
+           {"de", "Es sind 20.", "Danach kommen mehr."},
+           {"de", "Das war Ludwig XIV.", "Er regierte lange."},
+           {"de", "Das ist Plan B.", "Wir haben keinen anderen."},
+           {"de", "Es kam am 3.", "„Das ist spät“, sagte sie."},
+           {"en", "He took vitamin C.", "It helped."},
+           {"en", "He lives in the U.S.", "The house is small."},
+           {"fr", "C'est le plan B.", "Nous partons."},
+           {"cs", "Bydlí v domě 3.", "Pak se přestěhoval."},
+           {"da", "Hun bor i nummer 7.", "Det er et stort hus."},
+           {"nb", "Hun bor i nummer 7.", "Det er et stort hus."},
+           {"fi", "Hän asuu talossa 3.", "Se on suuri."},
+           {"hu", "A ház száma 3.", "Ez nagy."},
+           {"pl", "Mieszka pod numerem 5.", "To duży dom."},
+           {"sl", "Stanuje v hiši 3.", "To je velika hiša."},
+           {"hr", "Stanuje u kući 3.", "To je velika kuća."},
+           {"sr", "Станује у кући 3.", "То је велика кућа."},
+           {"tr", "Kapı numarası 3.", "Bu büyük bir ev."},
+           {"lv", "Viņš dzīvo mājā 3.", "Tas ir liels."},
+           {"lt", "Jis gyvena name 3.", "Tai didelis namas."},
+           {"et", "Ta elab majas 3.", "See on suur."},
+           {"is", "Hann býr í húsi 3.", "Það er stórt."},
+           {"sk", "Býva v dome 3.", "To je veľký dom."},
+       })
+    EXPECT_THAT(SentenceSplitter(language).split(cat(first, " ", second)), ElementsAre(first, second)) << language;
+}
+
+TEST(Sentences, NumbersAndLettersThatStayWhole) {
+  for (const auto& [language, text] : {
+           std::pair("de", "Schritte: 1. Die Datei öffnen"),
+           std::pair("de", "1. Die Datei öffnen"),
+           std::pair("de", "B. Die Datei öffnen"),
+           std::pair("de", "Wir haben 3. Anna hat 4 Äpfel"),  // ambiguous: a name, or a noun as in "3. Oktober"
+           std::pair("en", "It is by J. A. Smith"),
+           std::pair("en", "Choose: a. The file"),
+           std::pair("en", "Use a key, e.g. The key"),
+           std::pair("en", "Also known as a.k.a. The Rock"),
+           std::pair("fr", "C'est J. Le Goff"),
+       })
+    EXPECT_THAT(SentenceSplitter(language).split(text), ElementsAre(text)) << language;
 }
 
 TEST(Sentences, InitialsRanksAndMonthsEndNothing) {

@@ -87,6 +87,17 @@ int lock(const fs::path& run) {
   return -1;
 }
 
+void say_link_form(const fs::path& run) {
+  const nn::LinkForm form = nn::link_form(run);
+  if (form == nn::LinkForm::kLinks) return;
+  log::info(
+      cat("[run] the file system of '", run.string(), "' has no symbolic links: '", nn::kLastLink, "' and '",
+          nn::kBestLink, "' are folders ",
+          form == nn::LinkForm::kHardLinks
+              ? "of hard links, which take no more disk"
+              : "of copies, because it has no hard links either; they take the disk of up to two checkpoints more"));
+}
+
 }  // namespace
 
 RunFolder::Lock::~Lock() {
@@ -100,8 +111,11 @@ void check_run_folder(const fs::path& run) {
   while (there.has_relative_path() && !fs::exists(there, none_there)) there = there.parent_path();
   if (!fs::is_directory(there, none_there))
     throw Error(cat("--model: cannot make the folder '", run.string(), "': '", there.string(), "' is not a folder"));
-  if (access(there.c_str(), W_OK | X_OK) != 0)
-    throw Error(cat("--model: cannot write in '", there.string(), "': ", std::strerror(errno)));
+  for (const fs::path& folder : {there, run / nn::kCheckpointsFolder, run / kEventsFolder})
+    if (access(folder.c_str(), W_OK | X_OK) != 0 && errno != ENOENT && errno != ENOTDIR)
+      throw Error(cat("--model: cannot write in '", folder.string(), "': ", std::strerror(errno)));
+  if (const fs::path record = run / kRunRecordFile; access(record.c_str(), W_OK) != 0 && errno != ENOENT)
+    throw Error(cat("--model: cannot write '", record.string(), "': ", std::strerror(errno)));
   const int file = open((run / kLockFile).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) return;
   const bool is_taken = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -112,11 +126,11 @@ void check_run_folder(const fs::path& run) {
 RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(lock(path_)) {
   if (config.overwrite) {
     nn::remove_checkpoints(path_);
-    remove_links(path_);
     remove_run_files(path_);
   }
   nn::clean_checkpoints(path_);
   if (config.no_reload && nn::path_exists(path_ / nn::kCheckpointsFolder, kModelOption)) move_run_aside(path_);
+  say_link_form(path_);
 }
 
 std::optional<nn::Checkpoint> RunFolder::last() const {

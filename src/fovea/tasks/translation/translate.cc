@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/base/collective.h"
@@ -45,28 +48,135 @@ class SharedInput {
     lines.pop_back();
     return lines;
   }
+  // The number of all lines, if process 0, which calls this, can know it.
+  std::optional<int64_t> total() { return source_ ? source_->total() : std::nullopt; }
 
  private:
   Collective& team_;
   std::optional<models::LineSource> source_;
 };
 
-// The output for a window of lines, of which each process of the team translates a part.
-std::vector<std::string> translated(Translator& translator, const DecodeConfig& config, Collective& team,
-                                    int64_t before, std::span<const std::string> window) {
-  const auto lines = std::ssize(window);
-  return shared_work(team, team.size(), [&](int64_t part) {
-    const int64_t begin = lines * part / team.size(), end = lines * (part + 1) / team.size();
-    translator.skip(begin);
-    std::string output;
-    int64_t line = before + begin;
-    for (const auto& one :
-         translator.translate(window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))))
-      output += printed(config, line++, one);
-    translator.skip(lines - end);
-    return output;
-  });
-}
+// The windows begin with a batch and grow, so that the first lines are there early.
+class WindowSizes {
+ public:
+  WindowSizes(const DecodeConfig& config, int64_t processes)
+      : next_(config.mini_batch * processes), most_(next_ * config.maxi_batch) {}
+  size_t next() {
+    const int64_t size = next_;
+    next_ = std::min(2 * next_, most_);
+    return static_cast<size_t>(size);
+  }
+
+ private:
+  int64_t next_, most_;
+};
+
+// Texts that become ready in any order, and are given on in theirs.
+class InOrder {
+ public:
+  InOrder(size_t count, std::function<void(std::string)> give) : ready_(count), give_(std::move(give)) {}
+  void add(size_t place, std::string text) {
+    ready_[place] = std::move(text);
+    for (; given_ < ready_.size() && ready_[given_]; ++given_) give_(*std::move(ready_[given_]));
+  }
+
+ private:
+  std::vector<std::optional<std::string>> ready_;
+  std::function<void(std::string)> give_;
+  size_t given_ = 0;
+};
+
+// A display of the lines done so far, if there is room for it: a bar if the number of all lines is known, else a count.
+class LinesDone {
+ public:
+  LinesDone(bool shows, std::optional<int64_t> total) {
+    if (!shows) return;
+    bar_.emplace("translating, lines", static_cast<double>(total.value_or(0)));
+    bar_->at(0);
+  }
+  void at(int64_t lines) {
+    if (bar_) bar_->at(static_cast<double>(lines));
+  }
+  void finish() { bar_.reset(); }
+
+ private:
+  std::optional<log::Progress> bar_;
+};
+
+// The work of all processes of a team: each of them translates a part of every window, and the first one writes.
+class TranslateWork {
+ public:
+  TranslateWork(const DecodeConfig& config, Collective& team)
+      : config_(config), team_(team), input_(team, config.input), translator_(config) {
+    if (team.rank() == 0) output_.emplace(config.output);
+  }
+
+  // Returns the number of lines. If it throws, the lines that were written are kept as partial.
+  int64_t run() {
+    WindowSizes sizes(config_, team_.size());
+    LinesDone done(output_ && models::has_room_for_progress(config_.output), input_.total());
+    try {
+      for (;;) {
+        const std::vector<std::string> window = input_.next(sizes.next());
+        if (window.empty()) break;
+        team_.size() == 1 ? translate(window, done) : translate_part(window, done);
+        if (output_) output_->flush();
+      }
+    } catch (...) {
+      if (output_ && written_ > 0) models::keep_partial(*output_, count_lines(written_));
+      throw;
+    }
+    done.finish();
+    if (output_) output_->close();
+    return written_;
+  }
+
+  const Translator& translator() const { return translator_; }
+
+ private:
+  // Writes each line as soon as those before it are there.
+  void translate(std::span<const std::string> window, LinesDone& done) {
+    const int64_t before = written_;
+    int64_t ready = before;
+    InOrder lines(window.size(), [&](std::string text) {
+      text.pop_back();  // line() writes the end of the line
+      output_->line(text);
+      ++written_;
+    });
+    translator_.translate(window, [&](size_t line, const std::vector<Translation>& best) {
+      lines.add(line, printed(config_, before + static_cast<int64_t>(line), best));
+      done.at(++ready);
+    });
+  }
+
+  void translate_part(std::span<const std::string> window, LinesDone& done) {
+    const auto lines = std::ssize(window);
+    const std::vector<std::string> parts = shared_work(team_, team_.size(), [&](int64_t part) {
+      const int64_t begin = lines * part / team_.size(), end = lines * (part + 1) / team_.size();
+      translator_.skip(begin);
+      std::string output;
+      int64_t ready = written_;
+      InOrder in_order(static_cast<size_t>(end - begin), [&](const std::string& text) { output += text; });
+      translator_.translate(window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                            [&](size_t line, const std::vector<Translation>& best) {
+                              const int64_t number = written_ + begin + static_cast<int64_t>(line);
+                              in_order.add(line, printed(config_, number, best));
+                              done.at(ready += team_.size());  // the others are about as far
+                            });
+      translator_.skip(lines - end);
+      return output;
+    });
+    for (size_t i = 0; output_ && i < parts.size(); ++i) output_->write(parts[i]);
+    written_ += lines;
+  }
+
+  const DecodeConfig& config_;
+  Collective& team_;
+  SharedInput input_;
+  Translator translator_;
+  std::optional<LineWriter> output_;
+  int64_t written_ = 0;
+};
 
 // The sums of the counts of all processes of a team.
 TranslationCounts total(Collective& team, const TranslationCounts& own) {
@@ -122,35 +232,12 @@ int64_t run_translate(const DecodeConfig& given) {
   Collective& team = launched();
   DecodeConfig config = given;
   config.cpu_threads = threads_in_team(team, given.cpu_threads);
-  SharedInput input(team, config.input);
-  Translator translator(config);
-  std::optional<LineWriter> output;
-  if (team.rank() == 0) output.emplace(config.output);
+  TranslateWork work(config, team);
   const Stopwatch watch;
-  const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch * team.size());
-  int64_t line = 0;
-  const bool shows = output && models::has_room_for_progress(config.output);
-  log::Progress progress("translating, lines", 0);
-  try {
-    for (;;) {
-      const std::vector<std::string> window = input.next(window_size);
-      if (window.empty()) break;
-      const std::vector<std::string> parts = translated(translator, config, team, line, window);
-      line += std::ssize(window);
-      if (!output) continue;
-      for (const std::string& part : parts) output->write(part);
-      output->flush();
-      if (shows) progress.at(static_cast<double>(line));
-    }
-  } catch (...) {
-    if (output && line > 0) models::keep_partial(*output, count_lines(line));
-    throw;
-  }
-  progress.finish();
-  if (output) output->close();
-  report(total(team, translator.counts()), translator.limit(), config, watch.seconds());
+  const int64_t lines = work.run();
+  report(total(team, work.translator().counts()), work.translator().limit(), config, watch.seconds());
   team.finish();
-  return line;
+  return lines;
 }
 
 }  // namespace fovea::translation

@@ -15,41 +15,47 @@ int64_t longest_translation(const ModelConfig& model, double max_length_factor, 
   return longest_text(model, static_cast<int64_t>(std::min(limit, 1e9)));
 }
 
-std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
-                                                             std::span<const Sentence* const> sources,
-                                                             const TranslateOptions& options,
-                                                             std::vector<search::Demands> demands) {
+namespace {
+
+// One batch: `take` gets the hypotheses with the number of their source among all.
+void translate_batch(SearchModel& model, const SearchedSources& sources, std::span<const int64_t> batch,
+                     const TranslateOptions& options, const search::TakeBest& take) {
   const c10::InferenceMode guard;
-  const ModelConfig& config = model.model->config();
   search::BeamOptions beam = options.beam;
   beam.start = beam.eos = options.target_eos;
+  std::vector<const Sentence*> chosen;
   std::vector<search::BeamSentence> sentences;
-  demands.resize(sources.size());
-  for (size_t s = 0; s < sources.size(); ++s) {
-    const int64_t longest = longest_translation(config, options.max_length_factor, std::ssize(*sources[s]));
-    sentences.push_back({beam, longest, std::move(demands[s])});
+  for (const int64_t i : batch) {
+    const auto source = static_cast<size_t>(i);
+    chosen.push_back(&sources.tokens[source]);
+    const int64_t longest =
+        longest_translation(model.model->config(), options.max_length_factor, std::ssize(*chosen.back()));
+    sentences.push_back({beam, longest, sources.demands.empty() ? search::Demands() : sources.demands[source]});
   }
-  const PackedSentences packed = models::pack(sources, model.model->output_weight().device());
+  const PackedSentences packed = models::pack(chosen, model.model->output_weight().device());
   const at::Tensor memory = model.model->encode({packed.tokens, packed.offsets}, {});
-  return models::beam_search(model, {memory, packed.offsets}, std::move(sentences), "translating");
+  models::beam_search(model, {memory, packed.offsets}, std::move(sentences), "translating",
+                      [&](int64_t sentence, std::vector<search::Hypothesis> best) {
+                        take(batch[static_cast<size_t>(sentence)], std::move(best));
+                      });
+}
+
+}  // namespace
+
+void translate_all(SearchModel& model, const SearchedSources& sources, const TranslateOptions& options,
+                   const BatchLimits& limits, const search::TakeBest& take) {
+  for (const std::vector<int64_t>& batch : models::length_batches(sources.tokens, limits)) {
+    throw_if_interrupted("translating");
+    translate_batch(model, sources, batch, options, take);
+  }
 }
 
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
-                                                           const TranslateOptions& options, const BatchLimits& limits,
-                                                           std::span<const search::Demands> demands) {
+                                                           const TranslateOptions& options, const BatchLimits& limits) {
   std::vector<std::vector<search::Hypothesis>> results(sources.size());
-  for (const std::vector<int64_t>& batch : models::length_batches(sources, limits)) {
-    throw_if_interrupted("translating");
-    std::vector<const Sentence*> chosen;
-    std::vector<search::Demands> demanded;
-    chosen.reserve(batch.size());
-    for (const int64_t i : batch) {
-      chosen.push_back(&sources[static_cast<size_t>(i)]);
-      if (!demands.empty()) demanded.push_back(demands[static_cast<size_t>(i)]);
-    }
-    auto translated = translate_batch(model, chosen, options, std::move(demanded));
-    for (size_t i = 0; i < batch.size(); ++i) results[static_cast<size_t>(batch[i])] = std::move(translated[i]);
-  }
+  translate_all(model, {sources}, options, limits, [&](int64_t source, std::vector<search::Hypothesis> best) {
+    results[static_cast<size_t>(source)] = std::move(best);
+  });
   return results;
 }
 

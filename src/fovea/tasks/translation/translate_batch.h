@@ -25,16 +25,18 @@ struct TranslateOptions {
 // The most tokens of the translation of a source of `source_tokens` tokens.
 int64_t longest_translation(const ModelConfig& model, double max_length_factor, int64_t source_tokens);
 
-// One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. demands[s] are
-// those of translation s; none: it has none. Results in the order of the sources.
-std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
-                                                             std::span<const Sentence* const> sources,
-                                                             const TranslateOptions& options,
-                                                             std::vector<search::Demands> demands = {});
+// Sources, whose tokens end with </s>. demands[s] are those of the translation of source s; none: it has none.
+struct SearchedSources {
+  std::span<const Sentence> tokens;
+  std::span<const search::Demands> demands = {};
+};
 
-// Like translate_batch(), for any number of sentences, batched by length; looks for signals between batches.
+// Translates any number of sources, batched by length, in evaluation mode, on the device of the model's parameters.
+// `take` gets the hypotheses of each source when they are done. Looks for signals between steps.
+void translate_all(SearchModel& model, const SearchedSources& sources, const TranslateOptions& options,
+                   const BatchLimits& limits, const search::TakeBest& take);
+// Like translate_all() above, but returns the hypotheses in the order of the sources.
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
-                                                           const TranslateOptions& options, const BatchLimits& limits,
-                                                           std::span<const search::Demands> demands = {});
+                                                           const TranslateOptions& options, const BatchLimits& limits);
 
 }  // namespace fovea::translation

@@ -120,48 +120,75 @@ std::vector<Sentence> Translator::translate_tokens(std::span<const Sentence> sou
   return best;
 }
 
-std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
+// Counts what is done, and notes the terms that are missing.
+void Translator::search(Window& window, const search::TakeBest& take) {
+  std::vector<search::Demands> demands;
+  for (const TermDemands::Found& of : window.terms) demands.push_back(of.demands);
+  const auto take_counted = [&](int64_t source, std::vector<search::Hypothesis> best) {
+    const auto s = static_cast<size_t>(source);
+    counts_.target_tokens += std::ssize(best.front().tokens) + 1;
+    counts_.ended += best.front().is_cut ? 1 : 0;
+    counts_.with_terms += demands[s].empty() ? 0 : 1;
+    TermDemands::Found& terms = window.terms[s];
+    for (const size_t demand : demands[s].unsaid(best.front().tokens)) terms.missing.push_back(terms.terms[demand]);
+    take(source, std::move(best));
+  };
+  translate_all(model_, {window.sources, demands}, options_.search, options_.limits, take_counted);
+}
+
+std::vector<Translation> Translator::texts_of(const std::vector<search::Hypothesis>& best) const {
+  std::vector<Translation> texts;
+  for (const search::Hypothesis& hypothesis : best) texts.push_back({models::written_text(loaded_.target, hypothesis)});
+  return texts;
+}
+
+void Translator::translate_with_links(std::span<const std::string> lines, Window& window,
+                                      const TakeTranslations& take) {
   std::vector<std::vector<Translation>> results(lines.size());
-  std::vector<Sentence> sources;
-  std::vector<size_t> line_of;
-  std::vector<TermDemands::Found> found;
+  std::vector<std::vector<Sentence>> hypotheses(lines.size());
+  search(window, [&](int64_t source, const std::vector<search::Hypothesis>& best) {
+    const size_t line = window.line_of[static_cast<size_t>(source)];
+    results[line] = texts_of(best);
+    for (const search::Hypothesis& hypothesis : best) hypotheses[line].push_back(hypothesis.tokens);
+  });
+  const LinkPass pass{*options_.alignment, limit_.tokens, options_.limits, "translating"};
+  std::vector<std::vector<analysis::Links>> links = links_of(loaded_, lines, hypotheses, pass);
+  for (const size_t line : window.line_of) {
+    for (size_t i = 0; i < links[line].size(); ++i) results[line][i].links = std::move(links[line][i]);
+    take(line, std::move(results[line]));
+  }
+}
+
+void Translator::translate(std::span<const std::string> lines, const TakeTranslations& take) {
+  Window window;
   const int64_t first_line = counts_.lines + 1;
   for (size_t i = 0; i < lines.size(); ++i) {
     Sentence source = encode(lines[i]);
     if (source.size() == 1) {
-      results[i] = {Translation{}};
+      take(i, {Translation{}});
       continue;
     }
-    found.push_back(demands_of(lines[i], std::ssize(source)));
-    sources.push_back(std::move(source));
-    line_of.push_back(i);
-  }
-  std::vector<search::Demands> demands;
-  for (const TermDemands::Found& of : found) demands.push_back(of.demands);
-  const auto translated = translate_all(model_, sources, options_.search, options_.limits, demands);
-  std::vector<std::vector<Sentence>> hypotheses(lines.size());
-  for (size_t i = 0; i < translated.size(); ++i) {
-    for (const search::Hypothesis& hypothesis : translated[i]) {
-      results[line_of[i]].push_back({models::written_text(loaded_.target, hypothesis)});
-      if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
-    }
-    counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
-    counts_.ended += translated[i].front().is_cut ? 1 : 0;
-    counts_.with_terms += demands[i].empty() ? 0 : 1;
-    for (const size_t demand : demands[i].unsaid(translated[i].front().tokens))
-      found[i].missing.push_back(found[i].terms[demand]);
-    warn_of_missing(first_line + static_cast<int64_t>(line_of[i]), found[i].missing);
+    window.terms.push_back(demands_of(lines[i], std::ssize(source)));
+    window.sources.push_back(std::move(source));
+    window.line_of.push_back(i);
   }
   if (options_.alignment) {
-    const LinkPass pass{*options_.alignment, limit_.tokens, options_.limits, "translating"};
-    std::vector<std::vector<analysis::Links>> links = links_of(loaded_, lines, hypotheses, pass);
-    for (size_t line = 0; line < lines.size(); ++line) {
-      for (size_t i = 0; i < links[line].size(); ++i) results[line][i].links = std::move(links[line][i]);
-    }
+    translate_with_links(lines, window, take);
+  } else {
+    search(window, [&](int64_t source, const std::vector<search::Hypothesis>& best) {
+      take(window.line_of[static_cast<size_t>(source)], texts_of(best));
+    });
   }
+  for (size_t s = 0; s < window.terms.size(); ++s)
+    warn_of_missing(first_line + static_cast<int64_t>(window.line_of[s]), window.terms[s].missing);
   counts_.cut = cut_.count();
   counts_.not_utf8 = not_utf8_.count();
   counts_.lack_terms = lack_terms_.count();
+}
+
+std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
+  std::vector<std::vector<Translation>> results(lines.size());
+  translate(lines, [&](size_t line, std::vector<Translation> best) { results[line] = std::move(best); });
   return results;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,7 +81,12 @@ class Translator {
   Translator(LoadedModel loaded, const Options& options);
   explicit Translator(const DecodeConfig& config);
 
-  // Results in the order of the lines, each best first. An empty line (base/empty_line.h) gives one empty text.
+  // Gives the translations of each line to `take`, best first, as soon as they are done: those of short lines come
+  // first, and with links, all in the end. `line` is the place among `lines`. An empty line (base/empty_line.h) gives
+  // one empty text.
+  using TakeTranslations = std::function<void(size_t line, std::vector<Translation> best)>;
+  void translate(std::span<const std::string> lines, const TakeTranslations& take);
+  // Like translate() above, but returns the translations in the order of the lines.
   std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
 
   // Returns the best tokens of each source, whose tokens end with </s>; none of a source without others.
@@ -95,7 +101,17 @@ class Translator {
   const LineLimit& limit() const { return limit_; }
 
  private:
+  // The lines that have text: their tokens, places and terms.
+  struct Window {
+    std::vector<Sentence> sources;
+    std::vector<size_t> line_of;
+    std::vector<TermDemands::Found> terms;
+  };
+
   Sentence encode(const std::string& line);
+  void search(Window& window, const search::TakeBest& take);
+  std::vector<Translation> texts_of(const std::vector<search::Hypothesis>& best) const;
+  void translate_with_links(std::span<const std::string> lines, Window& window, const TakeTranslations& take);
   // The demands of the terms on the line's translation.
   TermDemands::Found demands_of(const std::string& line, int64_t source_tokens) const;
   void warn_of_missing(int64_t line, std::span<const text::Term> missing);

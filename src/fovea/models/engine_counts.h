@@ -14,6 +14,9 @@ struct EngineLimits {
   int64_t max_tokens = 8192;  // tokens of the running requests: see running_tokens
 };
 
+// The most units of a prompt that a step reads, so that a long prompt does not hold back the other texts.
+constexpr int64_t kPromptPiece = 256;
+
 struct EngineCounts {
   int64_t rows = 0;            // hypotheses or texts that the last step computed
   int64_t running = 0;         // requests among them

@@ -13,9 +13,6 @@
 // Sampling with a decoder, whose texts come and go between steps. For c10::InferenceMode.
 namespace fovea::models {
 
-// The most units of a prompt that a step reads, so that a long prompt does not hold back the other texts.
-constexpr int64_t kPromptPiece = 256;
-
 // One text to make, by rules of its own.
 struct SampleRequest {
   Ticket ticket = 0;            // unlike any other's

@@ -27,6 +27,16 @@ class HttpError : public Error {
   std::string field_;
 };
 
+// A refusal of status 503: what was asked for may work later, in about that many seconds.
+class BusyError : public HttpError {
+ public:
+  BusyError(const std::string& message, double seconds) : HttpError(503, message), seconds_(seconds) {}
+  double seconds() const { return seconds_; }
+
+ private:
+  double seconds_;
+};
+
 // A text of a request for a message: its first 60 bytes, on one line.
 std::string shown_text(std::string_view text);
 

@@ -22,6 +22,11 @@ std::string random_prefix() {
   return text.data();
 }
 
+Header retry_after(double seconds) {
+  constexpr double kMost = 600;
+  return {"Retry-After", std::to_string(std::llround(std::clamp(std::ceil(seconds), 1.0, kMost)))};
+}
+
 // Whether the path has the pattern's parts; '*' is any one part that is not empty.
 bool has_pattern(std::string_view path, std::string_view pattern) {
   const std::vector<std::string> parts = split(path, '/'), wanted = split(pattern, '/');
@@ -50,11 +55,11 @@ void require_key(const Context& context, const Request& request, const Fields& f
                   "api_key");
 }
 
-Routes::Routes(const ServeOptions& options, const ApiKeys& keys)
+Routes::Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader loader)
     : options_(options),
       queue_(options.queue_tokens),
-      batcher_(options, models_, queue_, metrics_, worker_),
-      context_{options, keys, models_, queue_, metrics_, batcher_},
+      batcher_(options, std::move(loader), {models_, queue_, metrics_, worker_}),
+      context_{options, keys, models_, queue_, metrics_},
       id_prefix_(random_prefix()) {
   for (const auto& list : {libretranslate_routes(), deepl_routes(), openai_routes(), own_routes()})
     routes_.insert(routes_.end(), list.begin(), list.end());
@@ -129,10 +134,8 @@ void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exc
     route.handle(context_, exchange);
   } catch (const HttpError& error) {
     Response refused = route.dialect->refusal(error.status(), error.what(), error.field());
-    if (error.status() == 503) {
-      const double seconds = static_cast<double>(queue_.tokens()) / std::max(batcher_.speed(), 100.0);
-      refused.headers.emplace_back("Retry-After", std::to_string(std::clamp<int64_t>(std::llround(seconds), 1, 60)));
-    }
+    const auto* const busy = dynamic_cast<const BusyError*>(&error);
+    if (error.status() == 503) refused.headers.push_back(retry_after(busy == nullptr ? 1 : busy->seconds()));
     exchange->answer(std::move(refused));
   } catch (const Error& error) {
     exchange->answer(route.dialect->refusal(400, error.what(), {}));
@@ -144,7 +147,7 @@ void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exc
 
 Response Routes::refusal(const Request& request, int status, const std::string& message) const {
   Response refused = dialect_of(request).refusal(status, message, {});
-  if (status == 503) refused.headers.emplace_back("Retry-After", "1");
+  if (status == 503) refused.headers.push_back(retry_after(1));
   return refused;
 }
 

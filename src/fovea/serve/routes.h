@@ -14,7 +14,7 @@ namespace fovea::serve {
 // worker's thread.
 class Routes final : public Service {
  public:
-  Routes(const ServeOptions& options, const ApiKeys& keys);
+  Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader loader);
 
   size_t body_limit(const Request& head) const override;
   Response quick_answer(const Request& head) override;

@@ -134,7 +134,7 @@ void Batcher::admit() {
 
 // A model that had no work has used no less time than those that had: it has no turns to make up for.
 void Batcher::begin_work(Running& running) const {
-  running.since = Stopwatch();
+  running.since = room_.now();
   double least = -1;
   for (const auto& other : running_)
     if (!other->parts.empty() && (least < 0 || other->used < least)) least = other->used;
@@ -173,14 +173,15 @@ bool Batcher::step() {
 }
 
 bool Batcher::step_model(Running& running) {
-  const Stopwatch watch;
+  const double begin = room_.now();
   try {
     const bool has_worked = running.model->engine().step();
     const int64_t rows = running.model->engine().counts().rows;
     const double tokens = take(running);
-    running.used += watch.seconds();
-    if (has_worked) running.model->pace().add({running.since.seconds(), tokens, rows});
-    running.since = Stopwatch();
+    const double end = room_.now();
+    running.used += end - begin;
+    if (has_worked) running.model->pace().add({end - running.since, tokens, rows});
+    running.since = end;
     return has_worked;
   } catch (const std::exception& error) {
     fail_all(running, error.what());

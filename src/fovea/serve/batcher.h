@@ -88,9 +88,10 @@ class Batcher {
     JobQueue& queue;
     Metrics& metrics;
     Worker& worker;
+    std::function<double()> now = [clock = Stopwatch()] { return clock.seconds(); };
   };
-  Batcher(const ServeOptions& options, Loader loader, const Room& room)
-      : options_(options), loader_(std::move(loader)), room_(room) {}
+  Batcher(const ServeOptions& options, Loader loader, Room room)
+      : options_(options), loader_(std::move(loader)), room_(std::move(room)) {}
 
   // Loads the models and works until stop(). Throws an Error if a model cannot be loaded at the start.
   void run();
@@ -109,9 +110,9 @@ class Batcher {
   struct Running {
     std::shared_ptr<ServedModel> model;
     std::map<Ticket, RunningPart> parts = {};
-    int64_t rows = 0;       // that the parts hold
-    double used = 0;        // seconds of its steps
-    Stopwatch since = {};   // since the end of the last step, or since there is work
+    int64_t rows = 0;  // that the parts hold
+    double used = 0;   // seconds of its steps
+    double since = 0;  // the time of the end of the last step, or since when there is work
   };
 
   ModelList load() const;

@@ -214,6 +214,28 @@ Prompts prompts_of(const Fields& fields, const ServedModel& model) {
   return prompts;
 }
 
+// Refuses the settings of other servers that would change the text, unless they have the value that changes nothing.
+void refuse_other_sampling(const Fields& fields) {
+  struct Setting {
+    const char* name;
+    double neutral;
+  };
+  for (const Setting& setting :
+       {Setting{"min_p", 0}, {"repetition_penalty", 1}, {"repeat_penalty", 1}, {"length_penalty", 1}, {"typical_p", 1},
+        {"tfs_z", 1}, {"mirostat", 0}, {"min_tokens", 0}, {"prompt_logprobs", 0}}) {
+    const auto given = fields.number(setting.name, -1e9, 1e9);
+    if (given && *given != setting.neutral)
+      throw HttpError(400,
+                      cat(setting.name, ": got ", shortest(*given), "; the models do not know it; leave it out, or send ",
+                          shortest(setting.neutral)),
+                      setting.name);
+  }
+  for (const char* const name : {"use_beam_search", "ignore_eos", "stop_token_ids", "bad_words", "allowed_token_ids",
+                                 "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice",
+                                 "guided_grammar", "structured_outputs", "response_format"})
+    fields.refuse(name, "the models do not know it; leave it out");
+}
+
 CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   CompletionWishes wishes;
   wishes.model = model;
@@ -226,6 +248,7 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
     fields.refuse(name, "the models do not know it; leave it out");
   for (const char* const name : {"presence_penalty", "frequency_penalty"})
     if (fields.number(name, -2, 2).value_or(0) != 0) throw HttpError(400, cat(name, ": expected 0"), name);
+  refuse_other_sampling(fields);
   const auto best_of = fields.whole("best_of", 1, 1000);
   if (best_of && *best_of != wishes.count) throw HttpError(400, "best_of: expected the value of n", "best_of");
   return wishes;
@@ -240,6 +263,8 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
   request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
   if (request.choice.top_p == 0)
     throw HttpError(400, "top_p: got 0; expected a probability above 0, at most 1", "top_p");
+  // Other servers take -1 for all units, too.
+  request.choice.top_k = std::max<int64_t>(fields.whole("top_k", -1, 1'000'000'000).value_or(0), 0);
   if (fields.has("stop")) request.stop = fields.texts("stop");
   if (std::ranges::find(request.stop, "") != request.stop.end())
     throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");

@@ -145,7 +145,7 @@ const Dialect kOwn = {"own", own_refusal, 401, false};
 
 void translate_own(Context& context, const ExchangePointer& exchange, const Fields& fields) {
   TextTask task;
-  task.texts = fields.texts("text");
+  task.texts = fields.some_texts("text");
   task.source_language = fields.text("source").value_or("");
   const auto name = fields.text("model");
   task.model = name ? context.models.named(*name)

@@ -1,5 +1,7 @@
 #include "fovea/serve/routes.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -90,20 +92,33 @@ bool Routes::allows_origin(std::string_view origin) const {
   return !options_.allow_origin.empty() && (options_.allow_origin == "*" || options_.allow_origin == origin);
 }
 
+// Whether a header Host names this server: by an address, as localhost, or by a name of --allow-host. Anybody may point
+// another name at this machine and have browsers take the server's pages for that name's (DNS rebinding).
+bool Routes::is_own_host(std::string_view host) const {
+  std::string name = lower(host);
+  if (const size_t colon = name.rfind(':'); colon != std::string::npos && name.find(']', colon) == std::string::npos)
+    name.erase(colon);
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  if (name.starts_with('[') && name.ends_with(']'))
+    return inet_pton(AF_INET6, name.substr(1, name.size() - 2).c_str(), address.data()) == 1;
+  if (name == "localhost" || inet_pton(AF_INET, name.c_str(), address.data()) == 1) return true;
+  return std::ranges::any_of(options_.allow_host, [&](const std::string& own) { return lower(own) == name; });
+}
+
 // Browsers name the page that sends a request. Pages of this server itself may use it.
 bool Routes::may_use(const Request& request) const {
-  const std::string_view origin = request.header("origin");
+  const std::string_view origin = request.header("origin"), host = request.header("host");
   if (origin.empty() || allows_origin(origin)) return true;
-  const size_t host = origin.find("://");
-  return host != std::string_view::npos && origin.substr(host + 3) == request.header("host");
+  const size_t name = origin.find("://");
+  return name != std::string_view::npos && origin.substr(name + 3) == host && is_own_host(host);
 }
 
 Response Routes::quick_answer(const Request& head) {
   if (!may_use(head))
     return refusal(head, 403,
-                   cat("pages of ", head.header("origin"),
-                       " may not use this server; start it with "
-                       "--allow-origin to allow one"));
+                   cat("pages of ", shown_text(head.header("origin")),
+                       " may not use this server; start it with --allow-origin to allow one, or with --allow-host if "
+                       "the server itself has this name"));
   if (head.method == "OPTIONS" && allows_origin(head.header("origin"))) return {.status = 204};
   const Route* const route = route_of(head);
   if (route == nullptr) {
@@ -127,9 +142,20 @@ void Routes::handle(std::shared_ptr<Exchange> exchange) {
   });
 }
 
+// Logs the fields of a request without its key. A body that cannot be read might hide a key anywhere.
+void Routes::log_texts(const Request& request) const {
+  std::string text;
+  try {
+    text = Fields(request).shown_without_keys();
+  } catch (const Error&) {
+    text = cat("a body of ", request.body.size(), " bytes that has no fields");
+  }
+  if (text != "{}") log::info(cat("request ", request.id, ": ", context_.keys.masked(std::move(text))));
+}
+
 void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange) {
   const Request& request = exchange->request();
-  if (options_.log_texts && !request.body.empty()) log::info(cat("request ", request.id, ": ", request.body));
+  if (options_.log_texts) log_texts(request);
   try {
     route.handle(context_, exchange);
   } catch (const HttpError& error) {

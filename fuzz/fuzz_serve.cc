@@ -34,9 +34,7 @@ using Tcp = boost::asio::ip::tcp;
 class Echo final : public Service {
  public:
   size_t body_limit(const Request& /*head*/) const override { return 500; }
-  Response quick_answer(const Request& head) override {
-    return {.status = head.path.ends_with("/none") ? 404 : 0};
-  }
+  Response quick_answer(const Request& head) override { return {.status = head.path.ends_with("/none") ? 404 : 0}; }
   bool has_key(const Request& head) const override { return !head.header("x-api-key").empty(); }
   void handle(std::shared_ptr<Exchange> exchange) override {
     ++handled;
@@ -180,7 +178,10 @@ Json answer_of(const Response& response, const std::vector<int>& statuses) {
 void load_glossary(std::string_view bytes) {
   if (bytes.empty()) return;
   const auto body = [](const std::string& entries, const char* format) {
-    return json_text({{"name", "n"}, {"source_lang", "en"}, {"target_lang", "de"}, {"entries", entries},
+    return json_text({{"name", "n"},
+                      {"source_lang", "en"},
+                      {"target_lang", "de"},
+                      {"entries", entries},
                       {"entries_format", format}});
   };
   const auto make = [&](const std::string& sent) {
@@ -195,8 +196,9 @@ void load_glossary(std::string_view bytes) {
   require(again.contains("glossary_id"), "the entries of a glossary are refused");
   require(again["entry_count"] == made["entry_count"], "the entries of a glossary change");
   for (const Json& glossary : {made, again})
-    require(dialects().asked("DELETE", "/v2/glossaries/" + glossary["glossary_id"].get<std::string>(), "").status == 204,
-            "a glossary cannot be deleted");
+    require(
+        dialects().asked("DELETE", "/v2/glossaries/" + glossary["glossary_id"].get<std::string>(), "").status == 204,
+        "a glossary cannot be deleted");
 }
 
 // The fields of a JSON object, with a usual one if it is missing.
@@ -241,12 +243,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const std::string_view rest = bytes.substr(1);
     switch (bytes[0]) {
-      case 'h': send_bytes(rest); break;
-      case 'g': load_glossary(rest); break;
-      case 'c': load_completion(rest); break;
-      case 't': load_translation(rest); break;
-      case 'm': load_form(rest); break;
-      default: break;
+      case 'h':
+        send_bytes(rest);
+        break;
+      case 'g':
+        load_glossary(rest);
+        break;
+      case 'c':
+        load_completion(rest);
+        break;
+      case 't':
+        load_translation(rest);
+        break;
+      case 'm':
+        load_form(rest);
+        break;
+      default:
+        break;
     }
   } catch (const fovea::Error& error) {
     require(std::string_view(error.what()).find_first_of("\r\n") == std::string_view::npos,

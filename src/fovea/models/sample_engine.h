@@ -74,7 +74,7 @@ class SampleEngine {
     std::vector<int64_t> offsets;  // of each row's units, [rows + 1]
   };
   void join();
-  // The tokens of a text that the limits count: those that the next step reads. A text counts its prompt while it is
+  // The tokens of a text that the limits count, as many as the next step reads. A text counts its prompt while it is
   // read, in pieces, and one token for each step behind it.
   int64_t step_tokens(const Row& row) const;
   int64_t longest_piece() const;

@@ -78,7 +78,9 @@ TEST(ApiKeys, AnyHeaderMayHaveTheRightOne) {
   const ApiKeys keys = keys_of("key\n");
   const Header wrong = {"Authorization", "Bearer of-the-proxy"}, right = {"X-API-Key", "key"};
   Request request;
-  for (const auto& headers : {std::vector{wrong, right}, {right, wrong}, {{"X-API-Key", "other"}, right},
+  for (const auto& headers : {std::vector{wrong, right},
+                              {right, wrong},
+                              {{"X-API-Key", "other"}, right},
                               {wrong, {"Authorization", "Bearer key"}}}) {
     request.headers = headers;
     EXPECT_TRUE(keys.accept_headers(request));

@@ -132,7 +132,7 @@ void Batcher::admit() {
   }
 }
 
-// A model that had no work has used no less time than those that had: it has no turns to make up for.
+// A model that was idle counts as if it had used as much time as the others, so it has no turns to make up for.
 void Batcher::begin_work(Running& running) const {
   running.since = room_.now();
   double least = -1;

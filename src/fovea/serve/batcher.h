@@ -71,9 +71,9 @@ Budget budget_of(const ServedModel& model, const ServeOptions& options);
 // request waits for the end of another one's. Below its share of the rows, a request may take rows up to half as many
 // again.
 struct Load {
-  EngineCounts counts;    // of the engine
-  int64_t rows = 0;       // that its parts hold
-  int64_t requests = 1;   // that hold rows or wait
+  EngineCounts counts;   // of the engine
+  int64_t rows = 0;      // that its parts hold
+  int64_t requests = 1;  // that hold rows or wait
 };
 bool may_start(const Job& job, const Load& load, const Budget& budget);
 
@@ -82,7 +82,7 @@ bool may_start(const Job& job, const Load& load, const Budget& budget);
 class Batcher {
  public:
   using Loader = std::function<std::unique_ptr<Engine>(const ModelPlace& place)>;
-  // What the batcher works with; all of it lives longer.
+  // The objects that the batcher works with; they live longer. `now` is a clock in seconds.
   struct Room {
     Models& models;
     JobQueue& queue;

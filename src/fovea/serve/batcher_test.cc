@@ -13,8 +13,8 @@ namespace {
 
 // Texts to continue, or sentences of `length` words.
 struct PlainJob final : Job {
-  PlainJob(const std::shared_ptr<ServedModel>& model, int64_t parts, int64_t prompt, int64_t units)
-      : Job(std::make_shared<SilentExchange>(), model), length(prompt), most(units) {
+  PlainJob(const std::shared_ptr<ServedModel>& with, int64_t parts, int64_t prompt, int64_t units)
+      : Job(std::make_shared<SilentExchange>(), with), length(prompt), most(units) {
     part_tokens.assign(static_cast<size_t>(parts), prompt + 1);
     if (!model->translates()) longest_piece = models::kPromptPiece;
     part_rows = model->translates() ? 5 : 1;
@@ -22,9 +22,8 @@ struct PlainJob final : Job {
   PartInput input(size_t part) override {
     started.push_back(part);
     if (!model->translates())
-      return language::CompletionRequest{.prompt = std::vector<int64_t>(static_cast<size_t>(length), 'x'),
-                                         .max_units = most,
-                                         .seed = seed};
+      return language::CompletionRequest{
+          .prompt = std::vector<int64_t>(static_cast<size_t>(length), 'x'), .max_units = most, .seed = seed};
     SentenceInput sentence;
     for (int64_t word = 0; word < length; ++word) sentence.request.text += "w ";
     if (refused) sentence.request.text = "refused";
@@ -63,10 +62,8 @@ struct Rig {
   double now = 0, completer_seconds = 0.01;
   FakeCompleter* completer = new FakeCompleter;
   FakeTranslator* translator = new FakeTranslator;
-  std::shared_ptr<ServedModel> texts =
-      std::make_shared<ServedModel>(ModelPlace{.name = "lm"}, std::unique_ptr<Engine>(completer));
-  std::shared_ptr<ServedModel> sentences =
-      std::make_shared<ServedModel>(ModelPlace{.name = "en-de"}, std::unique_ptr<Engine>(translator));
+  std::shared_ptr<ServedModel> texts = served("lm", std::unique_ptr<Engine>(completer));
+  std::shared_ptr<ServedModel> sentences = served("en-de", std::unique_ptr<Engine>(translator));
   ServeOptions options;
   Models models;
   JobQueue queue{1'000'000};
@@ -84,12 +81,14 @@ void expect_prompt_steps(const FakeCompleter& engine, uint64_t seed, int64_t bef
   for (size_t n = 0; n < steps.size(); ++n) EXPECT_LE(steps[n], before + static_cast<int64_t>(n + 1) + 2) << n;
 }
 
-// The law: a request's first step comes within 2 steps of its engine and its n-th within n + 2, whatever the others hold.
+// The law: a request's first step comes within 2 steps of its engine and its n-th within n + 2, whatever the others
+// hold.
 TEST(Batcher, NoRequestWaitsForTheEndOfAnother) {
   struct Others {
     int64_t requests, parts, prompt;
   };
-  for (const Others& others : {Others{64, 1, 10}, {1, 64, 10}, {8, 8, 10}, {1, 1000, 10}, {1, 1, 2101}, {64, 1, 2101}}) {
+  for (const Others& others :
+       {Others{64, 1, 10}, {1, 64, 10}, {8, 8, 10}, {1, 1000, 10}, {1, 1, 2101}, {64, 1, 2101}}) {
     SCOPED_TRACE(testing::Message() << others.requests << " x " << others.parts << " of " << others.prompt);
     Rig rig;
     for (int64_t i = 0; i < others.requests; ++i) (void)rig.push(rig.texts, others.parts, others.prompt, 4096);

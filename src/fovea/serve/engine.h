@@ -68,8 +68,8 @@ class UnitReader {
   virtual bool ends_texts() const = 0;  // the model itself may end a text
 };
 
-// Computes the parts of requests step by step. Parts come and go between two steps. For one thread, but for the
-// readers.
+// Computes the parts of requests step by step. Parts come and go between two steps. For one thread; the readers are for
+// any.
 class Engine {
  public:
   virtual ~Engine() = default;

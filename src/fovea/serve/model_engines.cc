@@ -151,9 +151,8 @@ std::unique_ptr<Engine> load_unused(const ModelPlace& place, const ServeOptions&
     const auto trained = trained_options<language::LanguageModelOptions>(place, options);
     return std::make_unique<CompletingEngine>(
         language::load_model(trained),
-        language::CompletionEngine::Options{.layers = models::step_format(trained),
-                                            .limits = kNoLimits,
-                                            .cache_precision = options.cache_precision});
+        language::CompletionEngine::Options{
+            .layers = models::step_format(trained), .limits = kNoLimits, .cache_precision = options.cache_precision});
   }
   if (options.cache_precision != "model")
     throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place.folder,

@@ -25,8 +25,9 @@ std::string field(const std::string& name, const std::string& value) {
 }
 
 TEST(Multipart, HasItsFieldsInOrder) {
-  EXPECT_THAT(parse_multipart(field("q", "one\r\ntwo --x") + field("source", "") + field("q", "\r\n") + "--x--\r\n", kType),
-              ElementsAre(Pair("q", "one\r\ntwo --x"), Pair("source", ""), Pair("q", "\r\n")));
+  EXPECT_THAT(
+      parse_multipart(field("q", "one\r\ntwo --x") + field("source", "") + field("q", "\r\n") + "--x--\r\n", kType),
+      ElementsAre(Pair("q", "one\r\ntwo --x"), Pair("source", ""), Pair("q", "\r\n")));
   EXPECT_THAT(parse_multipart("--x--", kType), IsEmpty());
   // A preamble, blanks behind the boundary, an epilogue.
   EXPECT_THAT(parse_multipart("hello\r\n--x \t\r\nContent-Disposition: form-data; name=q\r\n\r\nv\r\n--x--bye", kType),
@@ -34,7 +35,8 @@ TEST(Multipart, HasItsFieldsInOrder) {
 }
 
 TEST(Multipart, HeadersHaveManyForms) {
-  const std::string headers = "content-type: text/plain\r\nCONTENT-DISPOSITION:form-data ;x; a = b ;Name = \"a\\\"; b\"";
+  const std::string headers =
+      "content-type: text/plain\r\nCONTENT-DISPOSITION:form-data ;x; a = b ;Name = \"a\\\"; b\"";
   const std::string type = "Multipart/Form-Data; charset=utf-8; Boundary=\"a b\"";
   EXPECT_THAT(parse_multipart(part(headers, "v", "a b") + "--a b--", type), ElementsAre(Pair("a\"; b", "v")));
 }
@@ -53,8 +55,9 @@ TEST(Multipart, OtherBodiesAreRefused) {
   EXPECT_THAT(message(part("Content-Disposition: form-data", "v") + "--x--"), HasSubstr("a part has no name"));
   EXPECT_THAT(message(part("Content-Disposition: form-data; name=f; filename=\"a.txt\"", "v") + "--x--"),
               HasSubstr("'f' is a file"));
-  EXPECT_THAT(message(part("Content-Disposition: form-data; name=f\r\nContent-Transfer-Encoding: base64", "v") + "--x--"),
-              HasSubstr("'base64'"));
+  EXPECT_THAT(
+      message(part("Content-Disposition: form-data; name=f\r\nContent-Transfer-Encoding: base64", "v") + "--x--"),
+      HasSubstr("'base64'"));
   EXPECT_THAT(message(field("q", "\xff") + "--x--"), HasSubstr("not UTF-8"));
 }
 

@@ -220,19 +220,25 @@ void refuse_other_sampling(const Fields& fields) {
     const char* name;
     double neutral;
   };
-  for (const Setting& setting :
-       {Setting{"min_p", 0}, {"repetition_penalty", 1}, {"repeat_penalty", 1}, {"length_penalty", 1}, {"typical_p", 1},
-        {"tfs_z", 1}, {"mirostat", 0}, {"min_tokens", 0}, {"prompt_logprobs", 0}}) {
+  for (const Setting& setting : {Setting{"min_p", 0},
+                                 {"repetition_penalty", 1},
+                                 {"repeat_penalty", 1},
+                                 {"length_penalty", 1},
+                                 {"typical_p", 1},
+                                 {"tfs_z", 1},
+                                 {"mirostat", 0},
+                                 {"min_tokens", 0},
+                                 {"prompt_logprobs", 0}}) {
     const auto given = fields.number(setting.name, -1e9, 1e9);
     if (given && *given != setting.neutral)
       throw HttpError(400,
-                      cat(setting.name, ": got ", shortest(*given), "; the models do not know it; leave it out, or send ",
-                          shortest(setting.neutral)),
+                      cat(setting.name, ": got ", shortest(*given),
+                          "; the models do not know it; leave it out, or send ", shortest(setting.neutral)),
                       setting.name);
   }
-  for (const char* const name : {"use_beam_search", "ignore_eos", "stop_token_ids", "bad_words", "allowed_token_ids",
-                                 "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice",
-                                 "guided_grammar", "structured_outputs", "response_format"})
+  for (const char* const name :
+       {"use_beam_search", "ignore_eos", "stop_token_ids", "bad_words", "allowed_token_ids", "grammar", "json_schema",
+        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "response_format"})
     fields.refuse(name, "the models do not know it; leave it out");
 }
 
@@ -383,7 +389,8 @@ int64_t seed_of(const Fields& fields) {
   return static_cast<int64_t>(random());
 }
 
-// A text takes a row for each --max-new-tokens tokens of its prompt and its end, because a row's memory grows with them.
+// A text takes a row for each --max-new-tokens tokens of its prompt and its end, because a row's memory grows with
+// them.
 int64_t rows_of(const TextsJob& job, const ServeOptions& options) {
   const int64_t tokens_of_a_row = std::max(options.max_new_tokens, options.mini_batch_words);
   int64_t rows = 1;

@@ -33,20 +33,21 @@ struct Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  virtual PartInput input(size_t part) = 0;               // in the thread of the engines, once
+  virtual PartInput input(size_t part) = 0;                // in the thread of the engines, once
   virtual void take(size_t part, PartOutput& output) = 0;  // in the worker's thread
   virtual void fail(const JobFailure& failure) = 0;        // in the worker's thread, at most once
-  // The tokens of work of a part, as the model's Pace counts them, and the steps of the longest part, if they are known.
+  // The tokens of work of a part, as the model's Pace counts them, and the steps of the longest part, if they are
+  // known.
   virtual double work(size_t part) const { return static_cast<double>(part_tokens[part]); }
   virtual double least_steps() const { return 0; }
 
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<ServedModel> model;
-  std::vector<int64_t> part_tokens;  // source tokens of each part
-  int64_t part_rows = 1;             // rows of a step that a part takes
+  std::vector<int64_t> part_tokens;                             // source tokens of each part
+  int64_t part_rows = 1;                                        // rows of a step that a part takes
   int64_t longest_piece = std::numeric_limits<int64_t>::max();  // source tokens that a step reads of a part, at most
-  bool answers_in_parts = false;  // the client gets parts of the answer before its end
-  size_t next_part = 0;              // the parts before it have left the queue
+  bool answers_in_parts = false;                                // the client gets parts of the answer before its end
+  size_t next_part = 0;                                         // the parts before it have left the queue
 
   // For the thread of the engines alone.
   int64_t running_rows = 0;
@@ -74,9 +75,9 @@ class JobQueue {
   void wait();
   void wake();
 
-  std::vector<std::shared_ptr<ServedModel>> models() const;                     // for which jobs wait
+  std::vector<std::shared_ptr<ServedModel>> models() const;                      // for which jobs wait
   std::vector<std::shared_ptr<const Job>> jobs(const ServedModel* model) const;  // that wait
-  int64_t tokens() const;                                                       // that wait
+  int64_t tokens() const;                                                        // that wait
   int64_t tokens(const ServedModel* model) const;
   int64_t parts() const;
   int64_t max_tokens() const { return max_tokens_; }

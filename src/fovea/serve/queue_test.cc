@@ -13,7 +13,7 @@ namespace fovea::serve::queue_test {
 namespace {
 
 std::shared_ptr<ServedModel> model_of(const std::string& name) {
-  return std::make_shared<ServedModel>(ModelPlace{.name = name}, std::make_unique<FakeTranslator>());
+  return served(name, std::make_unique<FakeTranslator>());
 }
 const std::shared_ptr<ServedModel> kModel = model_of("one"), kOther = model_of("other");
 

@@ -106,8 +106,9 @@ Fields::Fields(const Request& request) {
     is_form_ = true;
   } else if (!request.body.empty()) {
     if (!has_type(request, "application/json"))
-      throw HttpError(415, cat("Content-Type: got '", shown_text(request.header("content-type")),
-                               "'; expected application/json, application/x-www-form-urlencoded or multipart/form-data"));
+      throw HttpError(415,
+                      cat("Content-Type: got '", shown_text(request.header("content-type")),
+                          "'; expected application/json, application/x-www-form-urlencoded or multipart/form-data"));
     object_ = parse_json(request.body);
     if (!object_.is_object())
       throw HttpError(400, cat("the body is not a JSON object; got ", text::shown_json(object_)));

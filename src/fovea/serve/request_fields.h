@@ -53,11 +53,11 @@ class Fields {
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
   bool is_list(const std::string& name) const;  // of texts or anything else
-  // All fields as JSON, but for those that hold a client's key.
+  // The fields as JSON, without a client's key.
   std::string shown_without_keys() const;
   const Json* find(const std::string& name) const { return text::find_json(object_, name); }
   std::optional<std::string> text(const std::string& name) const;
-  std::vector<std::string> texts(const std::string& name) const;  // of one text or a list; throws if it is missing
+  std::vector<std::string> texts(const std::string& name) const;       // of one text or a list; throws if it is missing
   std::vector<std::string> some_texts(const std::string& name) const;  // the same; throws if it is empty, too
   std::optional<bool> truth(const std::string& name) const;
   std::optional<int64_t> whole(const std::string& name, int64_t least, int64_t most) const;

@@ -56,7 +56,8 @@ TEST(Fields, OtherKindsAreRefusedByName) {
 }
 
 TEST(Fields, AreShownWithoutKeys) {
-  EXPECT_EQ(fields("{\"q\": \"\u00e4\", \"api_key\": \"k\", \"auth_key\": [1]}").shown_without_keys(), "{\"q\":\"\u00e4\"}");
+  EXPECT_EQ(fields("{\"q\": \"\u00e4\", \"api_key\": \"k\", \"auth_key\": [1]}").shown_without_keys(),
+            "{\"q\":\"\u00e4\"}");
   EXPECT_EQ(fields("", "", "api_key=k&n=1").shown_without_keys(), "{\"n\":\"1\"}");
 }
 

@@ -88,9 +88,9 @@ void visit(int port, Rng& rng) {
       break;
     }
     case 7: {
-      const std::string made =
-          posted(port, "/v2/glossaries",
-                 R"({"name": "g", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"})");
+      const std::string made = posted(
+          port, "/v2/glossaries",
+          R"({"name": "g", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"})");
       const size_t id = made.find("glossary_id\":\"");
       ASSERT_NE(id, std::string::npos) << made;
       const std::string path = "/v2/glossaries/" + made.substr(id + 14, 36);
@@ -137,7 +137,8 @@ TEST_F(ServerTest, StopsBehindTheOpenRequests) {
   wait_until_ready(*rig);
   Client client(rig->port());
   client.send(request_text("POST", "/v1/completions", R"({"model": "lm", "prompt": "", "max_tokens": 3000})"));
-  EXPECT_TRUE(in_time([&] { return metric(rig->port(), "running") == 1 || metric(rig->port(), "sentences_total") == 1; }));
+  EXPECT_TRUE(
+      in_time([&] { return metric(rig->port(), "running") == 1 || metric(rig->port(), "sentences_total") == 1; }));
   rig->stop();
   EXPECT_THAT(client.answer(), HasSubstr("\"completion_tokens\":3000"));
 }
@@ -145,16 +146,19 @@ TEST_F(ServerTest, StopsBehindTheOpenRequests) {
 TEST_F(ServerTest, AFailureOfAModelIsTold) {
   ServerRig rig;
   wait_until_ready(rig);
-  EXPECT_THAT(posted(rig.port(), "/translate", R"({"text": ["fine", "refused"]})"), HasSubstr("the fake engine refuses"));
+  EXPECT_THAT(posted(rig.port(), "/translate", R"({"text": ["fine", "refused"]})"),
+              HasSubstr("the fake engine refuses"));
 }
 
 // RFC 9112, 3.2.
 TEST_F(ServerTest, Http11NeedsOneHost) {
   const ServerRig rig;
-  for (const auto& [head, status] :
-       {std::pair("GET /health HTTP/1.1\r\n\r\n", 400), {"GET /health HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
-        {"GET http://a/health HTTP/1.1\r\n\r\n", 400}, {"GET /health HTTP/1.1\r\nHost:\r\n\r\n", 200},
-        {"GET /health HTTP/1.1\r\nhost: a\r\n\r\n", 200}, {"GET /health HTTP/1.0\r\n\r\n", 200}})
+  for (const auto& [head, status] : {std::pair("GET /health HTTP/1.1\r\n\r\n", 400),
+                                     {"GET /health HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
+                                     {"GET http://a/health HTTP/1.1\r\n\r\n", 400},
+                                     {"GET /health HTTP/1.1\r\nHost:\r\n\r\n", 200},
+                                     {"GET /health HTTP/1.1\r\nhost: a\r\n\r\n", 200},
+                                     {"GET /health HTTP/1.0\r\n\r\n", 200}})
     EXPECT_EQ(status_of(asked(rig.port(), head)), status) << head;
   EXPECT_THAT(asked(rig.port(), "GET /health HTTP/1.1\r\n\r\n"), HasSubstr("Host: got no such header"));
 }
@@ -207,15 +211,15 @@ TEST_F(ServerTest, PagesOfOtherNamesMayNotUseIt) {
   wait_until_ready(rig);
   const auto status = [&](const std::string& host, const std::string& origin) {
     const std::string body = R"({"text": "one"})";
-    return status_of(asked(rig.port(), cat("POST /translate HTTP/1.1\r\nHost: ", host, "\r\nOrigin: ", origin,
-                                           "\r\nContent-Type: application/json\r\nContent-Length: ", body.size(),
-                                           "\r\n\r\n", body)));
+    return status_of(asked(
+        rig.port(), cat("POST /translate HTTP/1.1\r\nHost: ", host, "\r\nOrigin: ", origin,
+                        "\r\nContent-Type: application/json\r\nContent-Length: ", body.size(), "\r\n\r\n", body)));
   };
   for (const char* const own : {"127.0.0.1:8080", "localhost:8080", "localhost", "LOCALHOST:1", "[::1]:8080", "[::1]",
                                 "192.168.0.7:80", "translate.example.org", "translate.example.org:8443"})
     EXPECT_EQ(status(own, cat("http://", own)), 200) << own;
-  for (const char* const other : {"evil.example.org", "evil.example.org:8080", "localhost.example.org", "127.0.0.1.nip.io",
-                                  "1.2.3", "[x]", "", "xtranslate.example.org"})
+  for (const char* const other : {"evil.example.org", "evil.example.org:8080", "localhost.example.org",
+                                  "127.0.0.1.nip.io", "1.2.3", "[x]", "", "xtranslate.example.org"})
     EXPECT_EQ(status(other, cat("http://", other)), 403) << other;
   EXPECT_EQ(status("localhost", "http://example.org"), 403);
   EXPECT_EQ(status("localhost", "null"), 403);
@@ -267,8 +271,8 @@ TEST_F(ServerTest, TakesFormsInParts) {
   const auto field = [](const std::string& name, const std::string& value) {
     return cat("--b\r\nContent-Disposition: form-data; name=\"", name, "\"\r\n\r\n", value, "\r\n");
   };
-  const std::string body = field("q", "Hello") + field("source", "en") + field("target", "de") +
-                           field("alternatives", "1") + "--b--\r\n";
+  const std::string body =
+      field("q", "Hello") + field("source", "en") + field("target", "de") + field("alternatives", "1") + "--b--\r\n";
   const auto post = [&](const std::string& sent) {
     return asked(rig.port(), request_text("POST", "/translate", sent, "", "multipart/form-data; boundary=b"));
   };
@@ -285,10 +289,13 @@ TEST_F(ServerTest, SettingsOfSamplingWorkOrAreRefusedByName) {
   for (const char* const known : {R"("top_k": 4)", R"("top_k": -1)", R"("min_p": 0)", R"("repetition_penalty": 1.0)",
                                   R"("ignore_eos": false)", R"("min_tokens": 0)", R"("stop": [])", R"("user": "me")"})
     EXPECT_EQ(status_of(complete(known)), 200) << known;
-  for (const auto& [setting, name] :
-       {std::pair(R"("top_k": -2)", "top_k"), {R"("top_k": 1.5)", "top_k"}, {R"("min_p": 0.1)", "min_p"},
-        {R"("repetition_penalty": 1.2)", "repetition_penalty"}, {R"("min_tokens": 3)", "min_tokens"},
-        {R"("ignore_eos": true)", "ignore_eos"}, {R"("grammar": "x")", "grammar"}}) {
+  for (const auto& [setting, name] : {std::pair(R"("top_k": -2)", "top_k"),
+                                      {R"("top_k": 1.5)", "top_k"},
+                                      {R"("min_p": 0.1)", "min_p"},
+                                      {R"("repetition_penalty": 1.2)", "repetition_penalty"},
+                                      {R"("min_tokens": 3)", "min_tokens"},
+                                      {R"("ignore_eos": true)", "ignore_eos"},
+                                      {R"("grammar": "x")", "grammar"}}) {
     const std::string answer = complete(setting);
     EXPECT_EQ(status_of(answer), 400) << setting;
     EXPECT_THAT(answer, HasSubstr(cat("\"param\":\"", name, "\""))) << setting;

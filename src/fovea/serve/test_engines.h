@@ -145,6 +145,13 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
   }
 };
 
+// A model of that name around an engine.
+inline std::shared_ptr<ServedModel> served(const std::string& name, std::unique_ptr<Engine> engine) {
+  ModelPlace place;
+  place.name = name;
+  return std::make_shared<ServedModel>(std::move(place), std::move(engine));
+}
+
 // An exchange whose answer nobody reads.
 struct SilentExchange final : Exchange {
   const Request& request() const override { return asked; }

@@ -160,8 +160,7 @@ void queue_job(Context& context, const std::shared_ptr<Job>& job) {
   for (size_t part = 0; part < job->part_tokens.size(); ++part) work.tokens += job->work(part);
   const int64_t rows = budget_of(*model, context.options).rows;
   const double timeout = context.options.timeout;
-  const double seconds =
-      model->pace().least_seconds(work, context.queue.work_before(model, work.tokens), rows);
+  const double seconds = model->pace().least_seconds(work, context.queue.work_before(model, work.tokens), rows);
   if (seconds > timeout && !job->answers_in_parts)
     throw BusyError(cat("at its present speed the model needs ", std::ceil(seconds), " s for this, and --timeout is ",
                         shortest(timeout), " s; send less text, or ask again later"),

@@ -21,8 +21,7 @@ struct Rig {
   JobQueue queue{2'000};
   Metrics metrics;
   Context context{options, keys, models, queue, metrics};
-  std::shared_ptr<ServedModel> model =
-      std::make_shared<ServedModel>(ModelPlace{.name = "lm"}, std::make_unique<FakeCompleter>());
+  std::shared_ptr<ServedModel> model = served("lm", std::make_unique<FakeCompleter>());
 };
 
 struct TimedJob final : Job {

@@ -90,7 +90,7 @@ TEST(ApiKeys, AnyHeaderMayHaveTheRightOne) {
 }
 
 TEST(ApiKeys, AreMaskedInText) {
-  const ApiKeys keys = keys_of("key\nkey2\n**\n");
+  const ApiKeys keys = keys_of("key\nkey2\n");
   EXPECT_EQ(keys.masked("a key, a key2 and a monkey"), "a ***, a ***2 and a mon***");
   EXPECT_EQ(ApiKeys().masked("a key"), "a key");
 }

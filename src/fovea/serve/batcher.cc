@@ -18,13 +18,14 @@ Budget budget_of(const ServedModel& model, const ServeOptions& options) {
 
 bool may_start(const Job& job, const Load& load, const Budget& budget) {
   if (load.rows == 0) return true;  // also for a part that is larger than the budget
+  const int64_t more = job.tokens_at_once(job.next_part);
   const int64_t rows = load.rows + job.part_rows;
-  const int64_t tokens = load.counts.running_tokens + load.counts.waiting_tokens +
-                         std::min(job.longest_piece, job.part_tokens[job.next_part]);
+  const int64_t tokens = load.counts.running_tokens + load.counts.waiting_tokens + more;
   if (rows <= budget.rows && tokens <= budget.tokens) return true;
   if (job.running_rows == 0) return rows <= 2 * budget.rows;
-  const int64_t share = budget.rows / std::max<int64_t>(load.requests, 1);
-  return job.running_rows + job.part_rows <= share && 2 * rows <= 3 * budget.rows && 2 * tokens <= 3 * budget.tokens;
+  const bool is_within_share = load.requests * (job.running_rows + job.part_rows) <= budget.rows &&
+                               load.requests * (job.running_tokens + more) <= budget.tokens;
+  return is_within_share && 2 * rows <= 3 * budget.rows && 2 * tokens <= 3 * budget.tokens;
 }
 
 ModelList Batcher::load() const {
@@ -77,6 +78,7 @@ std::map<Ticket, Batcher::RunningPart>::iterator Batcher::release(Running& runni
   Job& job = *place->second.part.job;
   running.rows -= job.part_rows;
   job.running_rows -= job.part_rows;
+  job.running_tokens -= job.tokens_at_once(place->second.part.index);
   return running.parts.erase(place);
 }
 
@@ -150,6 +152,7 @@ void Batcher::add(Running& running, const Part& part) {
     running.parts.emplace(ticket, RunningPart{part});
     running.rows += job.part_rows;
     job.running_rows += job.part_rows;
+    job.running_tokens += job.tokens_at_once(part.index);
   } catch (const Error& error) {
     fail(part, {400, error.what()});
   }
@@ -177,9 +180,11 @@ bool Batcher::step_model(Running& running) {
   try {
     const bool has_worked = running.model->engine().step();
     const int64_t rows = running.model->engine().counts().rows;
-    const double tokens = take(running);
+    const double finished = take(running);
     const double end = room_.now();
     running.used += end - begin;
+    // Texts finish a token in each row; of a sentence nothing is known before its end.
+    const double tokens = running.model->translates() ? finished : static_cast<double>(rows);
     if (has_worked) running.model->pace().add({end - running.since, tokens, rows});
     running.since = end;
     return has_worked;
@@ -197,7 +202,7 @@ void Batcher::fail_all(Running& running, const std::string& what) {
   }
 }
 
-// Hands the engine's outputs to the worker. Returns the tokens of work that they finished.
+// Hands the engine's outputs to the worker. Returns the work of the sentences among them.
 double Batcher::take(Running& running) {
   double work = 0;
   for (EngineOutput& output : running.model->engine().take()) {
@@ -228,7 +233,7 @@ double Batcher::count(Running& running, RunningPart& from, const PartOutput& out
     ++metrics.sentences;
     running.model->pace().add_text(from.made);
   }
-  return static_cast<double>(std::ssize(text.units));
+  return 0;
 }
 
 void Batcher::count_rows() {

@@ -68,8 +68,8 @@ Budget budget_of(const ServedModel& model, const ServeOptions& options);
 
 // Whether the next part of a job may start beside the running parts of its model. Within the budget, any part may. A
 // request without a running part gets one at once, whatever the others hold, up to twice the budget's rows; so no
-// request waits for the end of another one's. Below its share of the rows, a request may take rows up to half as many
-// again.
+// request waits for the end of another one's. Below its share of the rows and tokens, a request may take more up to
+// half as many again.
 struct Load {
   EngineCounts counts;   // of the engine
   int64_t rows = 0;      // that its parts hold

@@ -64,6 +64,7 @@ std::string wrong_host(const http::request_header<>& head) {
 
 constexpr size_t kMostWaiting = size_t{4} << 20;     // bytes of a stream that its client has not read
 constexpr size_t kMostBuffered = size_t{128} << 10;  // bytes that are read but not parsed: a head, a trailer, pieces
+constexpr size_t kBodyPiece = size_t{16} << 10;      // bytes of a body that a read takes, at most
 constexpr int64_t kMostSkipped = 4;                  // empty lines before a request
 constexpr std::chrono::milliseconds kLook{50};       // between two looks for a client that has left
 constexpr size_t kMostLingered = size_t{64} << 20;   // bytes that are read and dropped after a refusal
@@ -201,6 +202,7 @@ void Connection::take_head(Failure failure) {
 void Connection::read_body() {
   limit_reading(options_.read_timeout);
   parser_->eager(true);
+  if (!parser_->is_done()) buffer_.reserve(kBodyPiece);
   read_more();
 }
 

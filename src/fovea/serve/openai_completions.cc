@@ -139,6 +139,7 @@ struct TextsJob : Job {
   }
   double work(size_t part) const override;
   double least_steps() const override;
+  bool may_end_early(size_t part) const;
 
   std::vector<language::CompletionRequest> requests;
   CompletionWishes wishes;
@@ -149,23 +150,23 @@ struct TextsJob : Job {
   size_t left = 0;
 };
 
-// A text may end early by the model or by a stop. Then it has as many tokens as the model's other texts.
+// The units that a text adds, each in a step of its own, and the pieces of its prompt, whose last one is read in the
+// first of these steps. A text that may end early is as long as the model's other texts.
 double TextsJob::work(size_t part) const {
   const language::CompletionRequest& request = requests[part];
+  const auto pieces = static_cast<double>(std::ssize(request.prompt) / models::kPromptPiece);
   const auto most = static_cast<double>(request.max_units);
-  const bool may_end = model->texts().ends_texts() || !request.stop.empty();
-  return may_end ? std::min(most, model->pace().mean_text()) : most;
+  return pieces + (may_end_early(part) ? std::min(most, model->pace().mean_text()) : most);
 }
 
 double TextsJob::least_steps() const {
   double most = 0;
-  for (const language::CompletionRequest& request : requests) {
-    const bool may_end = model->texts().ends_texts() || !request.stop.empty();
-    const auto pieces = static_cast<double>(std::ssize(request.prompt) / models::kPromptPiece);
-    most = std::max(most, pieces + (may_end ? 0 : static_cast<double>(request.max_units)));
-  }
+  for (size_t part = 0; part < requests.size(); ++part)
+    if (!may_end_early(part)) most = std::max(most, work(part));
   return most;
 }
+
+bool TextsJob::may_end_early(size_t part) const { return model->texts().ends_texts() || !requests[part].stop.empty(); }
 
 std::vector<int64_t> encoded(const ServedModel& model, const std::string& prompt) {
   const text::Units& units = model.texts().units();

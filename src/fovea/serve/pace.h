@@ -4,7 +4,8 @@
 
 namespace fovea::serve {
 
-// The work of a request: `tokens` to read and to write, in texts that take at least `steps` steps one after the other.
+// The work of a request: `tokens`, each counted for every row that computes it, in texts that take at least `steps`
+// steps one after the other.
 struct Work {
   double tokens = 0, steps = 0;
 };

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -41,6 +42,9 @@ struct Job {
   virtual double work(size_t part) const { return static_cast<double>(part_tokens[part]); }
   virtual double least_steps() const { return 0; }
 
+  // The tokens that a step reads of a part, at most.
+  int64_t tokens_at_once(size_t part) const { return std::min(longest_piece, part_tokens[part]); }
+
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<ServedModel> model;
   std::vector<int64_t> part_tokens;                             // source tokens of each part
@@ -50,7 +54,7 @@ struct Job {
   size_t next_part = 0;                                         // the parts before it have left the queue
 
   // For the thread of the engines alone.
-  int64_t running_rows = 0;
+  int64_t running_rows = 0, running_tokens = 0;
   bool has_failed = false;
 };
 

@@ -155,7 +155,7 @@ std::vector<std::string> Fields::texts(const std::string& name) const {
 
 std::vector<std::string> Fields::some_texts(const std::string& name) const {
   std::vector<std::string> values = texts(name);
-  if (values.empty()) fail(name, "a text or a list of at least one");
+  if (values.empty()) throw HttpError(400, cat(name, ": got an empty list; expected a text or a list of texts"), name);
   return values;
 }
 

@@ -204,6 +204,34 @@ TEST_F(ServerTest, OpenBodiesTakeNoRoomBeforeTheyCome) {
   EXPECT_EQ(status_of(slow.front()->answer()), 200);
 }
 
+// Bodies without a key in the head share half of the memory, so that clients with a key keep the other half.
+TEST_F(ServerTest, BodiesWithoutAKeyLeaveRoomForThoseWithOne) {
+  const TestFolder folder;
+  write_file(folder / "keys", "k\n");
+  ServeOptions options = test_options();
+  options.max_body = 8 << 20;
+  ServerRig rig(options, ApiKeys(folder / "keys"));
+  wait_until_ready(rig);
+  const auto small = [&](const std::string& header) {
+    return status_of(
+        posted(rig.port(), "/translate", R"({"q": "one", "source": "en", "target": "de", "api_key": "k"})", header));
+  };
+  EXPECT_EQ(small(""), 200);
+  {
+    std::vector<std::unique_ptr<Client>> clients;
+    const std::string most(size_t{8} << 20, ' ');
+    for (int i = 0; i < 17; ++i) {
+      clients.push_back(std::make_unique<Client>(rig.port()));
+      clients.back()->send(cat("POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
+                               "Content-Length: ", most.size(), "\r\n\r\n"));
+      clients.back()->send(std::string_view(most).substr(1));
+    }
+    EXPECT_TRUE(in_time([&] { return small("") == 503; }));
+    EXPECT_EQ(small("X-API-Key: k\r\n"), 200);
+  }
+  EXPECT_TRUE(in_time([&] { return small("") == 200; }));
+}
+
 TEST_F(ServerTest, PagesOfOtherNamesMayNotUseIt) {
   ServeOptions options = test_options();
   options.allow_host = {"Translate.example.org"};
@@ -261,7 +289,7 @@ TEST_F(ServerTest, ListsWithoutATextAreRefused) {
                                    {"/v2/translate", R"({"text": [], "target_lang": "DE"})"}}) {
     const std::string answer = posted(rig.port(), path, body);
     EXPECT_EQ(status_of(answer), 400) << body;
-    EXPECT_THAT(answer, HasSubstr("got []; expected a text or a list of at least one")) << body;
+    EXPECT_THAT(answer, HasSubstr("got an empty list; expected a text or a list of texts")) << body;
   }
 }
 

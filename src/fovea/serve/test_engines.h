@@ -18,7 +18,8 @@ namespace fovea::serve {
 
 // The steps of a part: how many there are, how many of them only read, and the output of each other one.
 struct FakePart {
-  int64_t reads = 0, steps = 1, tokens = 1;
+  int64_t reads = 0, steps = 1;
+  int64_t reading_tokens = 1, tokens = 1;  // that it counts in a step that reads, and in another one
   std::function<EngineOutput(Ticket ticket, int64_t made)> output;  // made: from 1 to `steps`
 };
 
@@ -48,7 +49,7 @@ class FakeSteps : public Engine {
   EngineCounts counts() const override {
     EngineCounts counts{.rows = rows_, .running = std::ssize(parts_)};
     for (const auto& [ticket, running] : parts_)
-      counts.running_tokens += running.done < running.part.reads ? models::kPromptPiece : running.part.tokens;
+      counts.running_tokens += running.done < running.part.reads ? running.part.reading_tokens : running.part.tokens;
     return counts;
   }
 
@@ -89,8 +90,10 @@ class FakeCompleter final : public FakeSteps, public UnitReader {
       if (made == most) part.end = language::CompletionEnd::kLength;
       return EngineOutput{ticket, std::move(part)};
     };
-    const Ticket ticket =
-        begin({std::ssize(request.prompt) / models::kPromptPiece, std::max<int64_t>(request.max_units, 1), 1, output});
+    const Ticket ticket = begin({.reads = std::ssize(request.prompt) / models::kPromptPiece,
+                                 .steps = std::max<int64_t>(request.max_units, 1),
+                                 .reading_tokens = models::kPromptPiece,
+                                 .output = output});
     tickets[request.seed] = ticket;
     return ticket;
   }
@@ -116,7 +119,7 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
     const auto output = [sentence, words](Ticket ticket, int64_t /*made*/) {
       return EngineOutput{ticket, translated(sentence, words)};
     };
-    return begin({words - 1, 1, words + 1, output});
+    return begin({.reads = words - 1, .reading_tokens = words + 1, .tokens = words + 1, .output = output});
   }
   models::Sentence tokens(std::string_view sentence) const override {
     models::Sentence words;

@@ -162,13 +162,13 @@ void queue_job(Context& context, const std::shared_ptr<Job>& job) {
   const double timeout = context.options.timeout;
   const double seconds = model->pace().least_seconds(work, context.queue.work_before(model, work.tokens), rows);
   if (seconds > timeout && !job->answers_in_parts)
-    throw BusyError(cat("at its present speed the model needs ", std::ceil(seconds), " s for this, and --timeout is ",
-                        shortest(timeout), " s; send less text, or ask again later"),
+    throw BusyError(cat("at its present speed the model needs ", std::llround(seconds),
+                        " s for this, and --timeout is ", shortest(timeout), " s; send less text, or ask again later"),
                     seconds - timeout);
   if (!context.queue.push(job)) {
-    const auto waiting = static_cast<double>(context.queue.tokens(model));
+    const int64_t waiting = context.queue.tokens(model);
     throw BusyError(cat(waiting, " tokens of other requests wait; ask again later"),
-                    model->pace().least_seconds({.tokens = waiting}, 0, rows));
+                    model->pace().least_seconds({.tokens = static_cast<double>(waiting)}, 0, rows));
   }
 }
 

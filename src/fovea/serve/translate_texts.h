@@ -34,6 +34,7 @@ struct TextJob : Job {
   PartInput input(size_t part) override { return SentenceInput{requests[part], wants_attention}; }
   void take(size_t part, PartOutput& output) override;
   void fail(const JobFailure& failure) override;
+  double work(size_t part) const override { return static_cast<double>(part_tokens[part] * part_rows); }
   void finish();  // answers, when all parts have their results
 
   std::vector<translation::EngineRequest> requests;  // one for each part

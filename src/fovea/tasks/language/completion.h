@@ -11,7 +11,7 @@
 namespace fovea::language {
 
 struct CompletionRequest {
-  std::vector<int64_t> prompt;  // units, as encode() gives them; may be empty
+  std::vector<int64_t> prompt;  // units (text/units.h); may be empty
   search::SampleOptions choice = {};
   int64_t max_units = 16;              // units added to the prompt, at most; 0: only with scores_prompt
   uint64_t seed = 0;                   // models::draft_seed() makes those of `fovea generate`

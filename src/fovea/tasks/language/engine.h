@@ -46,9 +46,6 @@ class CompletionEngine {
   CompletionEngine(LoadedModel loaded, const Options& options);
   ~CompletionEngine();
 
-  // The units of a prompt. Throws an Error for bytes that are not UTF-8 if the model reads pieces.
-  std::vector<int64_t> encode(std::string_view prompt) const;
-  std::string text_of(int64_t unit) const;  // of a unit alone; bytes that are no whole character stay as they are
   // The most units that fit the model behind a prompt, below 0 if the prompt itself does not; none: any number.
   std::optional<int64_t> longest(int64_t prompt_units) const;
 

@@ -4,7 +4,8 @@
 Prints a table: the throughput with several clients beside that of `translate` on the same lines (alternating, medians),
 the processor's time for a sentence on both sides, the latency of a sentence alone and at half of that throughput, and the
 memory after many short requests. With --ctranslate2 DIR, CTranslate2 behind the simplest server answers the same lines.
-With --overload, what becomes of requests at several times the capacity, beside clients that are slow, silent, or leave."""
+With --overload, what becomes of requests at several times the capacity, beside clients that are slow, silent, or leave.
+With --language-model DIR, how long a sentence and a short text wait beside long texts."""
 import argparse
 import collections
 import concurrent.futures
@@ -12,6 +13,7 @@ import http.client
 import json
 import pathlib
 import random
+import re
 import resource
 import socket
 import statistics
@@ -131,7 +133,7 @@ def bad_client(port, until):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
                 body = b'{"text": "some words"}'
-                connection.sendall(b"POST /translate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 22\r\n\r\n" +
+                connection.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 22\r\n\r\n" +
                                    body[:random.randrange(len(body) + 1)])
                 time.sleep(random.random())
         except OSError:
@@ -171,6 +173,39 @@ def show_overload(arguments, server, lines):
     show("resident memory, MB", f"{server.resident():.0f}", f"{before:.0f} before")
 
 
+def show_waits(arguments, lines):
+    """Seconds of a sentence, and of a text of 20 tokens, alone and beside long texts whose clients leave afterwards."""
+    server = Server([arguments.fovea, "serve", "--port", "0", "--quiet", "--model", f"translation={arguments.model}",
+                     f"language={arguments.language_model}", *arguments.options])
+    prompt = list(range(97, 123)) * 81
+    others = {"none": None, "a prompt of 2,101 tokens, 4,000 more": {"prompt": prompt[:2101], "max_tokens": 4000},
+              "8 prompts, n 8, 4,096 tokens": {"prompt": [[97 + i] for i in range(8)], "n": 8, "max_tokens": 4096}}
+    asked = {"a sentence": ("/translate", {"model": "translation", "text": lines[0]}),
+             "20 tokens": ("/v1/completions", {"model": "language", "prompt": [98], "max_tokens": 20})}
+    show("beside", "a sentence, s", "20 tokens, s")
+    for name, other in others.items():
+        busy = server.connection()
+        if other is not None:
+            busy.request("POST", "/v1/completions", json.dumps({"model": "language", "stream": True, **other}),
+                         {"Content-Type": "application/json"})
+            busy.getresponse().read(1000)
+        waits = []
+        for path, body in asked.values():
+            times = []
+            for _ in range(arguments.rounds):
+                began = time.perf_counter()
+                status, answer = server.ask("POST", path, body)
+                times.append(time.perf_counter() - began)
+                if status != 200:
+                    raise SystemExit(f"serve.py: the server answered {status}: {answer[:200]!r}")
+            waits.append(f"{statistics.median(times):.2f}")
+        show(name, *waits)
+        busy.close()
+        while float(re.search(rb"\nfovea_running (\d+)", server.ask("GET", "/metrics")[1])[1]) > 0:
+            time.sleep(0.05)
+    return server.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fovea", default="build/release/bin/fovea")
@@ -182,11 +217,14 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of CTranslate2")
     parser.add_argument("--short-requests", type=int, default=100_000, help="0: none")
     parser.add_argument("--ctranslate2", help="the same model, written by fovea convert --to ctranslate2")
+    parser.add_argument("--language-model", help="measure only how long requests wait beside long texts of this model")
     parser.add_argument("--overload", type=float, default=0, help="seconds of overload, and nothing else (0: none)")
     parser.add_argument("options", nargs="*", help="options for both programs, behind --")
     arguments = parser.parse_args()
     with open(arguments.input) as file:
         lines = [line.rstrip("\n") for line in file][:arguments.lines]
+    if arguments.language_model:
+        return show_waits(arguments, lines)
     queue = ["--queue-tokens", "5000"] if arguments.overload else []
     server = Server([arguments.fovea, "serve", "--port", "0", "--quiet", "--model", arguments.model, *arguments.options, *queue])
     show("measured", "fovea serve", "beside it")

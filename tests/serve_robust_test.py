@@ -8,7 +8,7 @@ import time
 import unittest
 
 from fovea_program import Refusals, Workplace
-from served_program import PATIENCE, Served
+from served_program import PATIENCE, Served, language_model
 
 PLACE = Workplace()
 LINES = PLACE.sides["test"][0].read_text().splitlines()[:8]
@@ -39,11 +39,11 @@ class BadInput(unittest.TestCase):
                      (POST + b"Content-Length: -1\r\n\r\n",), (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",),
                      (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",), (b"GET\r\n\r\n",), (b"\0\0\0\0\r\n\r\n",)):
             self.assertEqual(self.status(*sent), 400, sent)
-        self.assertEqual(self.status(b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"), 431)
+        self.assertEqual(self.status(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"), 431)
 
     def test_ends_of_bodies_on_which_a_proxy_may_disagree(self):
         for coding in (b"gzip", b"gzip, chunked", b"chunked\r\nTransfer-Encoding: chunked", b"x"):
-            sent = POST + b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+            sent = POST + b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n"
             answer = self.server.raw(sent)
             self.assertIn(answer[:12], (b"HTTP/1.1 400", b"HTTP/1.1 501"), coding)
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1, coding)
@@ -56,11 +56,11 @@ class BadInput(unittest.TestCase):
         self.assertLess(self.server.metric("resident_memory_bytes"), before + (20 << 20))
 
     def test_other_forms_of_requests(self):
-        self.assertEqual(self.status(b"GET http://x:80/health?a=b HTTP/1.1\r\nConnection: close\r\n\r\n"), 200)
-        self.assertEqual(self.status(b"GET http://x HTTP/1.1\r\nConnection: close\r\n\r\n"), 404)
+        self.assertEqual(self.status(b"GET http://x:80/health?a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), 200)
+        self.assertEqual(self.status(b"GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), 404)
         body = json.dumps({"text": LINES[0]}).encode()
         post = POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
-        answer = self.server.raw(b"\r\n" + post + b"\r\n" + post + b"\r\n\r\nGET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        answer = self.server.raw(b"\r\n" + post + b"\r\n" + post + b"\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 3)
         self.assertEqual(self.status(b"\r\n" * 20 + post), 400)
         status, answer, _ = self.server.post("/translate", body, headers={"Content-Type": "application/json", "Content-Encoding": "gzip"})
@@ -101,13 +101,13 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.status(POST + b"Expect: 100-continue\r\n" + head[len(POST):], body), 100)
 
     def test_heads_alone(self):
-        answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK"), answer)
         self.assertTrue(answer.endswith(b"\r\n\r\n"), answer)
 
     def test_requests_behind_one_another(self):
         request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
-        answer = self.server.raw(request * 3 + b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        answer = self.server.raw(request * 3 + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 4)
 
     def test_slow_clients_do_not_hold_back_others(self):
@@ -116,12 +116,12 @@ class BadInput(unittest.TestCase):
             connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
         self.assertEqual(self.server.post("/translate", {"text": LINES[0]})[0], 200)
         more = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(20)]
-        answer = self.server.raw(b"GET /health HTTP/1.1\r\n\r\n")
+        answer = self.server.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertTrue(answer.startswith(b"HTTP/1.1 503"), answer[:40])
         self.assertIn(b"Retry-After: ", answer)
         for connection in slow + more:
             connection.close()
-        self.server.wait_for(lambda: self.server.raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"),
+        self.server.wait_for(lambda: self.server.raw(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"),
                              "room for a connection")
 
 
@@ -151,10 +151,37 @@ class Overload(unittest.TestCase):
             self.assertEqual(server.post("/translate", {"text": ["un " * 200] * 400})[0], 413)
             # A client that has sent its next request already leaves, too.
             with socket.create_connection(("127.0.0.1", server.port)) as busy:
-                busy.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body + b"GET /health HTTP/1.1\r\n\r\n")
+                busy.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body + b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
                 server.wait_for(lambda: server.metric("running") > 0, "work")
             server.wait_for(lambda: server.metric("running") == 0 and server.metric("queue_tokens") == 0, "no work")
             self.assertEqual(server.metric("cancelled_total"), 2)
+
+    def test_a_long_text_holds_back_no_other_request(self):
+        models = ["--model", f"en-de={PLACE.model()}", f"lm={language_model(PLACE)}"]
+        with Served(*models, "--max-length-factor", 1, "--quiet") as server:
+            text = {"model": "lm", "prompt": "a" * 2101, "max_tokens": 4000, "n": 2, "stream": True}
+            body = json.dumps(text).encode()
+            head = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            with socket.create_connection(("127.0.0.1", server.port)) as busy:
+                busy.sendall(b"POST /v1/completions HTTP/1.1\r\n" + head + body)
+                server.wait_for(lambda: server.metric("running") == 2, "the texts")
+                self.assertEqual(server.post("/translate", {"text": LINES[0], "model": "en-de"})[0], 200)
+                status, answer, _ = server.post("/v1/completions", {"model": "lm", "prompt": "b", "max_tokens": 8})
+                self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 8))
+                # The long texts are not done: the others have not waited for their end.
+                self.assertEqual(server.metric("running"), 2)
+
+    def test_what_cannot_be_ready_is_refused_at_once(self):
+        with Served("--model", f"lm={language_model(PLACE)}", "--timeout", 3, "--max-new-tokens", 1_000_000, "--quiet") as server:
+            endless = {"model": "lm", "prompt": "a", "max_tokens": 1_000_000, "stop": []}
+            statuses = []
+            for _ in range(4):
+                status, answer, headers = server.post("/v1/completions", endless)
+                statuses.append(status)
+            self.assertEqual(statuses[-1], 503, statuses)  # once the speed is known; before, 504
+            self.assertIn("--timeout is 3 s", answer["error"]["message"])
+            self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+            self.assertEqual(server.post("/v1/completions", {"model": "lm", "prompt": "a", "max_tokens": 4})[0], 200)
 
     def test_a_deadline_frees_the_place(self):
         with Served(*MODEL, "--timeout", 0.5, "--quiet") as server:
@@ -215,7 +242,8 @@ class Safety(unittest.TestCase):
         with Served(*MODEL, "--api-key", keys, "--quiet") as server:
             body = {"text": "un"}
             for headers in ({"Authorization": "Bearer first-key"}, {"X-API-Key": "second-key"},
-                            {"Authorization": "DeepL-Auth-Key first-key"}):
+                            {"Authorization": "DeepL-Auth-Key first-key"},
+                            {"Authorization": "Bearer of-a-proxy", "X-API-Key": "second-key"}):
                 self.assertEqual(server.post("/translate", body, headers=headers)[0], 200)
             self.assertEqual(server.post("/translate", {"q": "un", "source": "en", "target": "de", "api_key": "first-key"})[0], 200)
             for headers in ({}, {"Authorization": "Bearer first-ke"}, {"Authorization": "Bearer first-key2"}, {"X-API-Key": ""}):

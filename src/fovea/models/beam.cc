@@ -72,13 +72,4 @@ std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, con
   return beam_search(model, inputs, std::move(sentences), what);
 }
 
-search::BeamOptions beam_options(const BeamConfig& config) {
-  search::BeamOptions beam;
-  beam.beam_size = config.beam_size;
-  beam.normalize = config.normalize;
-  beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
-  beam.num_best = config.n_best ? config.beam_size : 1;
-  return beam;
-}
-
 }  // namespace fovea::models

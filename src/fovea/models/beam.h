@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
+#include "fovea/models/beam_options.h"
 #include "fovea/nn/model.h"
 #include "fovea/ops/prepacked_layer.h"
 #include "fovea/search/beam.h"
-#include "fovea/spec/beam_config.h"
 
 // Beam search with an encoder-decoder: a live model as a scorer of continuations.
 namespace fovea::models {
@@ -32,8 +32,5 @@ std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, con
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::span<const int64_t> max_lengths,
                                                          const search::BeamOptions& options, const char* what);
-
-// The options of a search that `config` asks for.
-search::BeamOptions beam_options(const BeamConfig& config);
 
 }  // namespace fovea::models

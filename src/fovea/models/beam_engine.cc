@@ -28,7 +28,7 @@ std::vector<BeamRequest> BeamEngine::joining() {
 // Whether the waiting sentences should wait for others, with which they share a pass of the encoder: its products cost
 // twice as much per token for one sentence as for several. Beside few sentences a new one joins at once.
 bool BeamEngine::should_gather() {
-  constexpr int64_t kMostSteps = 3, kRunningPerJoining = 8;
+  constexpr int64_t kMostSteps = 1, kRunningPerJoining = 8;
   if (!waiting_.empty() && gathered_steps_ < kMostSteps &&
       kRunningPerJoining * std::ssize(waiting_) < std::ssize(running_)) {
     ++gathered_steps_;

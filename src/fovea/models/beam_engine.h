@@ -25,8 +25,8 @@ class BeamEngine {
   BeamEngine(SearchModel& model, const EngineLimits& limits, int64_t eos) : model_(model), limits_(limits), eos_(eos) {}
 
   void add(BeamRequest request) { waiting_.push_back(std::move(request)); }
-  // Waiting sentences join as far as the limits let them; beside many running ones, several join together, after three
-  // steps at most. Those of a model with routed heads join when all others are done.
+  // Waiting sentences join as far as the limits let them; beside many running ones, several join together, after one
+  // step at most. Those of a model with routed heads join when all others are done.
   // Then computes the next token of every hypothesis. Returns false if there was nothing to do. If it throws, all
   // requests are gone.
   bool step();

@@ -16,13 +16,22 @@ namespace fovea::models {
 void SampleEngine::join() {
   if (state_ && !state_->can_add()) return;
   int64_t tokens = 0;
-  for (const Row& row : rows_) tokens += std::ssize(row.request.prompt);
+  for (const Row& row : rows_) tokens += step_tokens(row);
   while (!waiting_.empty()) {
-    tokens += std::ssize(waiting_.front().prompt);
+    tokens += std::min(longest_piece(), std::ssize(waiting_.front().prompt));
     if (!rows_.empty() && (std::ssize(rows_) >= limits_.max_rows || tokens > limits_.max_tokens)) return;
     rows_.push_back({std::move(waiting_.front())});
     waiting_.pop_front();
   }
+}
+
+int64_t SampleEngine::longest_piece() const {
+  return reads_whole_ ? std::numeric_limits<int64_t>::max() : kPromptPiece;
+}
+
+int64_t SampleEngine::step_tokens(const Row& row) const {
+  if (row.is_gone) return 0;
+  return row.reads_prompt() ? std::min(longest_piece(), row.to_read() - row.read) : 1;
 }
 
 bool SampleEngine::step() {
@@ -64,6 +73,7 @@ void SampleEngine::match_state() {
   std::erase_if(rows_, [](const Row& row) { return row.is_gone; });
   if (!state_ || kept.empty()) {
     state_ = model_.model->start(added, model_.decoder, nn::StepRows::kApart, texts_.cut, texts_.cache);
+    reads_whole_ = !state_->can_add();
     return;
   }
   if (any_gone) state_->reorder(kept);
@@ -72,8 +82,7 @@ void SampleEngine::match_state() {
 
 // The model reads the next units of every row.
 SampleEngine::Read SampleEngine::read_next() {
-  // A route that is not causal depends on the units that are read together.
-  const int64_t most = state_->can_add() ? kPromptPiece : std::numeric_limits<int64_t>::max();
+  const int64_t most = longest_piece();
   std::vector<int64_t> units, offsets = {0};
   for (Row& row : rows_) {
     if (row.reads_prompt()) {
@@ -208,11 +217,12 @@ EngineCounts SampleEngine::counts() const {
   for (const Row& row : rows_) {
     if (row.is_gone) continue;
     ++counts.running;
-    counts.running_tokens += std::ssize(row.request.prompt);
+    counts.running_tokens += step_tokens(row);
   }
   counts.rows = counts.running;
   counts.waiting = std::ssize(waiting_);
-  for (const SampleRequest& request : waiting_) counts.waiting_tokens += std::ssize(request.prompt);
+  for (const SampleRequest& request : waiting_)
+    counts.waiting_tokens += std::min(longest_piece(), std::ssize(request.prompt));
   return counts;
 }
 

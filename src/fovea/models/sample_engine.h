@@ -13,9 +13,6 @@
 // Sampling with a decoder, whose texts come and go between steps. For c10::InferenceMode.
 namespace fovea::models {
 
-// The units of a prompt that a step reads at most, so that a long prompt does not hold back the other texts.
-constexpr int64_t kPromptPiece = 256;
-
 // One text to make, by rules of its own.
 struct SampleRequest {
   Ticket ticket = 0;            // unlike any other's
@@ -77,6 +74,10 @@ class SampleEngine {
     std::vector<int64_t> offsets;  // of each row's units, [rows + 1]
   };
   void join();
+  // The tokens of a text that the limits count, as many as the next step reads. A text counts its prompt while it is
+  // read, in pieces, and one token for each step behind it.
+  int64_t step_tokens(const Row& row) const;
+  int64_t longest_piece() const;
   void compute();
   void match_state();
   Read read_next();
@@ -91,6 +92,9 @@ class SampleEngine {
   std::deque<SampleRequest> waiting_;
   std::vector<Row> rows_;               // in the order of their tickets; those of the state, then new ones
   std::shared_ptr<nn::Stepper> state_;  // null: no text runs
+  // A route that is not causal depends on the units that are read together, so its model reads prompts whole. The first
+  // state tells; prompts count whole until then.
+  bool reads_whole_ = true;
   std::vector<Chosen> chosen_;
 };
 

@@ -5,16 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/models/sample_engine.h"
 
 namespace fovea::models {
-
-uint64_t draft_seed(int64_t seed, int64_t index, int64_t count) {
-  const uint64_t of_prompt = hash_combine(static_cast<uint64_t>(seed), static_cast<uint64_t>(index / count));
-  return hash_combine(of_prompt, static_cast<uint64_t>(index % count));
-}
 
 Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PrepackedLayer::Format format)
     : model_(std::move(model), format), rules_(rules) {}

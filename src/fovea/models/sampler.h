@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/models/beam.h"
+#include "fovea/models/draft_seed.h"
 #include "fovea/search/sample.h"
 
 namespace fovea::models {
@@ -25,10 +26,6 @@ struct Draft {
   std::vector<int64_t> prompt;
   uint64_t seed = 0;
 };
-
-// The seed of draft `index` of all, of which each prompt has `count`: by the prompt and the place among its drafts, so
-// that `count` does not change it.
-uint64_t draft_seed(int64_t seed, int64_t index, int64_t count);
 
 // Makes texts with a model whose weights do not change while this lives.
 class Sampler {

@@ -19,6 +19,14 @@ bool is_same(std::string_view left, std::string_view right) {
   return difference == 0;
 }
 
+// The key of a header Authorization; "" if it has another form.
+std::string_view key_of_scheme(std::string_view given) {
+  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "})
+    if (given.size() > scheme.size() && lower(given.substr(0, scheme.size())) == lower(scheme))
+      return trim(given.substr(scheme.size()));
+  return {};
+}
+
 }  // namespace
 
 ApiKeys::ApiKeys(const std::string& path) {
@@ -35,11 +43,21 @@ bool ApiKeys::accept(std::string_view key) const {
 }
 
 bool ApiKeys::accept_headers(const Request& request) const {
-  const std::string_view given = request.header("authorization");
-  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "})
-    if (given.size() > scheme.size() && lower(given.substr(0, scheme.size())) == lower(scheme))
-      return accept(trim(given.substr(scheme.size())));
-  return accept(request.header("x-api-key"));
+  bool is_known = keys_.empty();
+  for (const auto& [name, value] : request.headers) {
+    if (lower(name) == "x-api-key") is_known = accept(value) || is_known;
+    if (lower(name) == "authorization") is_known = accept(key_of_scheme(value)) || is_known;
+  }
+  return is_known;
+}
+
+std::string ApiKeys::masked(std::string text) const {
+  constexpr std::string_view kMask = "***";
+  for (const std::string& key : keys_) {
+    for (size_t place = text.find(key); place != std::string::npos; place = text.find(key, place + kMask.size()))
+      text.replace(place, key.size(), kMask);
+  }
+  return text;
 }
 
 }  // namespace fovea::serve

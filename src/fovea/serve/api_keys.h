@@ -17,9 +17,10 @@ class ApiKeys {
   bool are_asked_for() const { return !keys_.empty(); }
   // Takes as long for a wrong key as for a right one.
   bool accept(std::string_view key) const;
-  // Whether a header of the request has a key: "Authorization: Bearer K", "Authorization: DeepL-Auth-Key K" or
+  // Whether any header of the request has a right key: "Authorization: Bearer K", "Authorization: DeepL-Auth-Key K" or
   // "X-API-Key: K".
   bool accept_headers(const Request& request) const;
+  std::string masked(std::string text) const;  // with asterisks for the keys in it
 
  private:
   std::vector<std::string> keys_;

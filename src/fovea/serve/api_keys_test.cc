@@ -74,5 +74,26 @@ TEST(ApiKeys, AnotherSchemeLeavesTheOtherHeader) {
   EXPECT_TRUE(keys.accept_headers(request));
 }
 
+TEST(ApiKeys, AnyHeaderMayHaveTheRightOne) {
+  const ApiKeys keys = keys_of("key\n");
+  const Header wrong = {"Authorization", "Bearer of-the-proxy"}, right = {"X-API-Key", "key"};
+  Request request;
+  for (const auto& headers : {std::vector{wrong, right},
+                              {right, wrong},
+                              {{"X-API-Key", "other"}, right},
+                              {wrong, {"Authorization", "Bearer key"}}}) {
+    request.headers = headers;
+    EXPECT_TRUE(keys.accept_headers(request));
+  }
+  request.headers = {wrong, {"X-API-Key", "of-the-proxy"}};
+  EXPECT_FALSE(keys.accept_headers(request));
+}
+
+TEST(ApiKeys, AreMaskedInText) {
+  const ApiKeys keys = keys_of("key\nkey2\n");
+  EXPECT_EQ(keys.masked("a key, a key2 and a monkey"), "a ***, a ***2 and a mon***");
+  EXPECT_EQ(ApiKeys().masked("a key"), "a key");
+}
+
 }  // namespace
 }  // namespace fovea::serve::api_keys_test

@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "fovea/base/stopwatch.h"
 #include "fovea/serve/metrics_page.h"
 #include "fovea/serve/queue.h"
 #include "fovea/serve/served_model.h"
@@ -60,86 +60,84 @@ class Worker {
   std::thread thread_;
 };
 
-// Why a job has no result.
-struct JobFailure {
-  int status = 500;
-  std::string message;
+// The most that a model computes in a step for all requests together. A request has a share of it.
+struct Budget {
+  int64_t rows = 0, tokens = 0;
 };
+Budget budget_of(const ServedModel& model, const ServeOptions& options);
 
-// A job for one model.
-struct ModelJob : Job {
-  using Job::Job;
-  std::shared_ptr<ServedModel> model;
-  // Called in the worker's thread, at most once. What it needs of the job it takes as an argument, so that the job does
-  // not keep itself alive.
-  std::function<void(ModelJob& job, const JobFailure& failure)> fail;
-  bool has_failed = false;  // of the engine's thread
+// Whether the next part of a job may start beside the running parts of its model. Within the budget, any part may. A
+// request without a running part gets one at once, whatever the others hold, up to twice the budget's rows; so no
+// request waits for the end of another one's. Below its share of the rows and tokens, a request may take more up to
+// half as many again.
+struct Load {
+  EngineCounts counts;   // of the engine
+  int64_t rows = 0;      // that its parts hold
+  int64_t requests = 1;  // that hold rows or wait
 };
+bool may_start(const Job& job, const Load& load, const Budget& budget);
 
-// Sentences to translate.
-struct TranslationJob : ModelJob {
-  using ModelJob::ModelJob;
-  std::vector<translation::EngineRequest> requests;  // one for each part
-  bool wants_attention = false;
-  std::vector<translation::EngineResult> results;
-  std::vector<AttentionMap> attention;            // if they were wanted
-  size_t left = 0;                                // parts without a result
-  std::function<void(TranslationJob& job)> done;  // called in the worker's thread when all parts have their results
-};
-
-// Texts to continue.
-struct CompletionJob : ModelJob {
-  using ModelJob::ModelJob;
-  std::vector<language::CompletionRequest> requests;
-  // Called in the worker's thread.
-  std::function<void(CompletionJob& job, size_t index, const language::CompletionPart& part)> take;
-};
-
-// The thread of the engines: takes parts from the queue between steps, steps every model that has work, and hands
+// The thread of the engines: lets parts join between steps, steps the model that has had the least time, and hands
 // results to the worker.
 class Batcher {
  public:
-  Batcher(const ServeOptions& options, Models& models, JobQueue& queue, Metrics& metrics, Worker& worker)
-      : options_(options), models_(models), queue_(queue), metrics_(metrics), worker_(worker) {}
+  using Loader = std::function<std::unique_ptr<Engine>(const ModelPlace& place)>;
+  // The objects that the batcher works with; they live longer. `now` is a clock in seconds.
+  struct Room {
+    Models& models;
+    JobQueue& queue;
+    Metrics& metrics;
+    Worker& worker;
+    std::function<double()> now = [clock = Stopwatch()] { return clock.seconds(); };
+  };
+  Batcher(const ServeOptions& options, Loader loader, Room room)
+      : options_(options), loader_(std::move(loader)), room_(std::move(room)) {}
 
   // Loads the models and works until stop(). Throws an Error if a model cannot be loaded at the start.
   void run();
+  // One round of run(): frees what nobody waits for, lets parts join, and steps one model. Returns false if there was
+  // nothing to do.
+  bool turn();
   // From any thread.
   void stop();
   void reload();  // loads the models again between two steps; if that fails, the old ones stay
 
-  double speed() const { return speed_; }  // source tokens per second of work; 0 before the first sentence
-
  private:
-  using Ticket = models::Ticket;
+  struct RunningPart {
+    Part part;
+    int64_t made = 0;  // new tokens so far
+  };
   struct Running {
     std::shared_ptr<ServedModel> model;
-    std::map<Ticket, Part> parts;
+    std::map<Ticket, RunningPart> parts = {};
+    int64_t rows = 0;  // that the parts hold
+    double used = 0;   // seconds of its steps
+    double since = 0;  // the time of the end of the last step, or since when there is work
   };
 
   ModelList load() const;
   void load_again();
   void drop_left();
   void admit();
-  void add(const Part& part);
+  Load load_of(const Running& running) const;
+  void add(Running& running, const Part& part);
+  void begin_work(Running& running) const;
+  std::map<Ticket, RunningPart>::iterator release(Running& running, std::map<Ticket, RunningPart>::iterator place);
   bool step();
   bool step_model(Running& running);
-  void take_translations(Running& running);
-  void take_completions(Running& running);
+  double take(Running& running);
+  double count(Running& running, RunningPart& from, const PartOutput& output);
+  void fail_all(Running& running, const std::string& what);
   void fail(const Part& part, const JobFailure& failure);
   Running& running_of(const std::shared_ptr<ServedModel>& model);
   void forget_old_models();
-  void count();
+  void count_rows();
 
   const ServeOptions& options_;
-  Models& models_;
-  JobQueue& queue_;
-  Metrics& metrics_;
-  Worker& worker_;
+  const Loader loader_;
+  const Room room_;
   std::vector<std::unique_ptr<Running>> running_;
   std::atomic<bool> stops_ = false, reloads_ = false;
-  std::atomic<double> speed_ = 0;
-  double seconds_ = 0;  // of work
 };
 
 }  // namespace fovea::serve

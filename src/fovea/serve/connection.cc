@@ -55,8 +55,16 @@ std::string wrong_framing(const http::request_header<>& head) {
   return cat("Transfer-Encoding: got '", one_line(coding), "'; expected chunked, in HTTP/1.1, or a Content-Length");
 }
 
+// Says what is wrong with the headers Host; "" if nothing is.
+std::string wrong_host(const http::request_header<>& head) {
+  const auto count = head.count(http::field::host);
+  if (count == 1 || (count == 0 && head.version() < 11)) return {};
+  return cat("Host: got ", count == 0 ? "no such header" : "several", "; HTTP/1.1 asks for one");
+}
+
 constexpr size_t kMostWaiting = size_t{4} << 20;     // bytes of a stream that its client has not read
 constexpr size_t kMostBuffered = size_t{128} << 10;  // bytes that are read but not parsed: a head, a trailer, pieces
+constexpr size_t kBodyPiece = size_t{16} << 10;      // bytes of a body that a read takes, at most
 constexpr int64_t kMostSkipped = 4;                  // empty lines before a request
 constexpr std::chrono::milliseconds kLook{50};       // between two looks for a client that has left
 constexpr size_t kMostLingered = size_t{64} << 20;   // bytes that are read and dropped after a refusal
@@ -173,6 +181,7 @@ void Connection::take_head(Failure failure) {
   begin_request(head_of(parser_->get()));
   skipped_ = 0;
   if (const std::string wrong = wrong_framing(parser_->get()); !wrong.empty()) return refuse(501, wrong);
+  if (const std::string wrong = wrong_host(parser_->get()); !wrong.empty()) return refuse(400, wrong);
   if (const Response quick = service_.quick_answer(request_); quick.status != 0) {
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     keeps_open_ = keeps_open_ && parser_->keep_alive() && !has_body;
@@ -181,11 +190,7 @@ void Connection::take_head(Failure failure) {
   const size_t limit = service_.body_limit(request_);
   if (parser_->content_length().value_or(0) > limit) return fail_to_read(http::error::body_limit);
   parser_->body_limit(limit);
-  if (!take_room(parser_->chunked() ? limit : parser_->content_length().value_or(0))) {
-    keeps_open_ = false;
-    return answer_at_once(
-        service_.refusal(request_, 503, "other requests fill the memory for bodies; ask again later"));
-  }
+  most_room_ = service_.has_key(request_) ? BodyRoom::kMost : BodyRoom::kMostWithoutKey;
   if (lower(std::string(request_.header("expect"))) != "100-continue") return read_body();
   asio::async_write(stream_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")),
                     [self = shared_from_this()](Failure error, size_t) {
@@ -196,13 +201,23 @@ void Connection::take_head(Failure failure) {
 
 void Connection::read_body() {
   limit_reading(options_.read_timeout);
-  http::async_read(stream_, buffer_, *parser_,
-                   [self = shared_from_this()](Failure failure, size_t) { self->take_body(failure); });
+  parser_->eager(true);
+  if (!parser_->is_done()) buffer_.reserve(kBodyPiece);
+  read_more();
 }
 
+void Connection::read_more() {
+  if (parser_->is_done()) return hand_over();
+  http::async_read_some(stream_, buffer_, *parser_,
+                        [self = shared_from_this()](Failure failure, size_t) { self->take_body(failure); });
+}
+
+// Room is taken as bytes come: a head that promises a body, and sends none, takes nothing from the others.
 void Connection::take_body(Failure failure) {
   if (failure) return fail_to_read(failure);
-  hand_over();
+  if (!take_room(parser_->get().body().size()))
+    return refuse(503, "other requests fill the memory for bodies; ask again later");
+  read_more();
 }
 
 // Says what was wrong with the bytes, unless the client just closed an unused connection.
@@ -231,9 +246,10 @@ void Connection::fail_to_read(Failure failure) {
   answer_at_once(service_.refusal(request_, status, message));
 }
 
+// Makes the connection's room `bytes` in all.
 bool Connection::take_room(size_t bytes) {
-  if (room_.used + bytes > BodyRoom::kMost) return false;
-  room_.used += bytes;
+  if (room_.used - taken_room_ + bytes > most_room_) return false;
+  room_.used += bytes - taken_room_;
   taken_room_ = bytes;
   return true;
 }

@@ -26,6 +26,7 @@ class OpenExchange;
 // The bytes of bodies that all connections hold now.
 struct BodyRoom {
   static constexpr size_t kMost = size_t{256} << 20;
+  static constexpr size_t kMostWithoutKey = kMost / 2;  // of a body that came without a key, which may be in the body
   size_t used = 0;
 };
 
@@ -57,6 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_head();
   void take_head(Failure failure);
   void read_body();
+  void read_more();
   void take_body(Failure failure);
   void fail_to_read(Failure failure);
   bool skip_line_end();
@@ -88,12 +90,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const ServerOptions& options_;
   Service& service_;
   BodyRoom& room_;
-  size_t taken_room_ = 0;
+  size_t taken_room_ = 0, most_room_ = 0;
   std::function<void(const std::shared_ptr<Connection>&)> closed_;
   std::optional<Parser> parser_;
   Request request_;  // of the last head; its body is in the exchange
   std::shared_ptr<OpenExchange> exchange_;
-  std::chrono::steady_clock::time_point began_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::deque<std::string> waiting_;  // bytes to write
   size_t waiting_bytes_ = 0, lingered_ = 0;
   int64_t answered_ = 0, skipped_ = 0;

@@ -33,7 +33,6 @@ struct Context {
   Models& models;
   JobQueue& queue;
   Metrics& metrics;
-  Batcher& batcher;
   Glossaries glossaries = {};
   int64_t characters = 0;  // of texts that were translated for DeepL's clients, since the start
   std::map<std::string, std::unique_ptr<text::SentenceSplitter>> splitters = {};

@@ -199,7 +199,7 @@ int64_t characters_of(const std::string& text) {
 void translate_deepl(Context& context, const ExchangePointer& exchange) {
   const Fields fields(exchange->request());
   TextTask task;
-  task.texts = fields.texts("text");
+  task.texts = fields.some_texts("text");
   if (task.texts.size() > kMostTexts)
     throw HttpError(413, cat("text: got ", task.texts.size(), " texts; expected at most ", kMostTexts), "text");
   const auto target = fields.text("target_lang");

@@ -54,6 +54,8 @@ class Service {
   // An answer that needs no work, such as the refusal of an unknown path. Called for the head, before the body is read.
   // Its status is 0 if the request is to be read and handled.
   virtual Response quick_answer(const Request& head) = 0;
+  // Whether the head has a key, or none is asked for.
+  virtual bool has_key(const Request& head) const = 0;
   virtual void handle(std::shared_ptr<Exchange> exchange) = 0;
   // A refusal that the server itself makes, in the form of the path's clients.
   virtual Response refusal(const Request& request, int status, const std::string& message) const = 0;

@@ -53,7 +53,7 @@ void translate_q(Context& context, const ExchangePointer& exchange) {
   if (fields.has("q") && fields.has("text"))
     throw HttpError(400, "got both q and text; q is LibreTranslate's field, text is Fovea's own; send one");
   TextTask task;
-  task.texts = fields.texts("q");
+  task.texts = fields.some_texts("q");
   const auto given_source = fields.text("source"), target = fields.text("target");
   if (!given_source) throw HttpError(400, "source is missing; expected a language code or auto", "source");
   if (!target) throw HttpError(400, "target is missing; expected a language code", "target");

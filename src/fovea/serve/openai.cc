@@ -93,7 +93,8 @@ Json chat_usage(int64_t prompt, int64_t completion) {
 
 // Whether the longest length cut the translation of some sentence.
 std::string_view reason_of_end(const TextJob& job) {
-  const bool is_cut = std::ranges::any_of(job.results, [](const auto& result) { return result.best.front().is_cut; });
+  const bool is_cut =
+      std::ranges::any_of(job.outputs, [](const SentenceOutput& output) { return output.result.best.front().is_cut; });
   return is_cut ? "length" : "stop";
 }
 

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "fovea/base/strings.h"
-#include "fovea/models/sampler.h"
+#include "fovea/models/draft_seed.h"
 #include "fovea/serve/context.h"
 #include "fovea/serve/openai.h"
 #include "fovea/serve/translate_texts.h"
-#include "fovea/tasks/language/engine.h"
 #include "fovea/text/unit_decoder.h"
 #include "fovea/text/utf8.h"
 
@@ -26,7 +25,7 @@ namespace {
 // that is only a part of a character is shown as its bytes, such as "bytes:\xe2\x82".
 class TokenLogProbs {
  public:
-  explicit TokenLogProbs(const language::CompletionEngine& engine) : engine_(&engine), decoder_(engine.model().units) {}
+  explicit TokenLogProbs(const text::Units& units) : units_(&units), decoder_(units) {}
 
   // The text begins behind these units.
   void skip(std::span<const int64_t> units);
@@ -39,7 +38,7 @@ class TokenLogProbs {
   // Whether the next byte of the text belongs to the character that the bytes before it began.
   bool continues_character(char byte);
 
-  const language::CompletionEngine* engine_;
+  const text::Units* units_;
   text::UnitDecoder decoder_;
   int64_t characters_ = 0;  // that the tokens so far have begun
   std::string open_;        // bytes of a character that is not whole yet
@@ -73,9 +72,9 @@ void TokenLogProbs::skip(std::span<const int64_t> units) {
 
 // The unit's own text, without the blank that a text drops at its beginning.
 std::string TokenLogProbs::token_text(int64_t unit) {
-  std::string text = engine_->text_of(unit);
+  std::string text = units_->surface(unit);
   const std::string decoded = decoder_.push(unit);
-  if (!engine_->model().units.is_partial(unit) && !decoded.ends_with(text)) text.erase(0, 1);
+  if (!units_->is_partial(unit) && !decoded.ends_with(text)) text.erase(0, 1);
   return text;
 }
 
@@ -87,7 +86,7 @@ Json TokenLogProbs::add(std::span<const language::CompletionUnit> units) {
     chosen.push_back(unit.chosen.log_prob);
     Json best = Json::object();
     for (const auto& choice : unit.top)
-      if (choice.unit != unit.chosen.unit) best[shown(engine_->text_of(choice.unit))] = choice.log_prob;
+      if (choice.unit != unit.chosen.unit) best[shown(units_->surface(choice.unit))] = choice.log_prob;
     best[shown(text)] = unit.chosen.log_prob;
     top.push_back(std::move(best));
     int64_t begun = 0;
@@ -131,8 +130,18 @@ struct Choice {
   Json log_probs;                       // of all parts so far; not of a stream
 };
 
-struct TextsJob : CompletionJob {
-  using CompletionJob::CompletionJob;
+struct TextsJob : Job {
+  using Job::Job;
+  PartInput input(size_t part) override { return requests[part]; }
+  void take(size_t part, PartOutput& output) override;
+  void fail(const JobFailure& failure) override {
+    exchange->answer(kOpenAi.refusal(failure.status, failure.message, {}));
+  }
+  double work(size_t part) const override;
+  double least_steps() const override;
+  bool may_end_early(size_t part) const;
+
+  std::vector<language::CompletionRequest> requests;
   CompletionWishes wishes;
   Json head;                         // of each object that is sent
   std::vector<std::string> prompts;  // as texts
@@ -141,12 +150,34 @@ struct TextsJob : CompletionJob {
   size_t left = 0;
 };
 
+// The units that a text adds, each in a step of its own, and the pieces of its prompt, whose last one is read in the
+// first of these steps. A text that may end early is as long as the model's other texts.
+double TextsJob::work(size_t part) const {
+  const language::CompletionRequest& request = requests[part];
+  const auto pieces = static_cast<double>(std::ssize(request.prompt) / models::kPromptPiece);
+  const auto most = static_cast<double>(request.max_units);
+  return pieces + (may_end_early(part) ? std::min(most, model->pace().mean_text()) : most);
+}
+
+double TextsJob::least_steps() const {
+  double most = 0;
+  for (size_t part = 0; part < requests.size(); ++part)
+    if (!may_end_early(part)) most = std::max(most, work(part));
+  return most;
+}
+
+bool TextsJob::may_end_early(size_t part) const { return model->texts().ends_texts() || !requests[part].stop.empty(); }
+
 std::vector<int64_t> encoded(const ServedModel& model, const std::string& prompt) {
-  try {
-    return model.completion().encode(prompt);
-  } catch (const Error& error) {
-    throw HttpError(400, error.what(), "prompt");
-  }
+  const text::Units& units = model.texts().units();
+  if (!units.is_bytes() && !is_valid_utf8(prompt))
+    throw HttpError(400,
+                    cat("prompt: got bytes that are not UTF-8; the model reads ", units.unit_name(),
+                        "s; convert the prompt to UTF-8"),
+                    "prompt");
+  std::vector<int32_t> ids;
+  units.encode(prompt, ids);
+  return {ids.begin(), ids.end()};
 }
 
 std::vector<int64_t> units_of(const Json& list, int64_t size) {
@@ -163,7 +194,7 @@ std::vector<int64_t> units_of(const Json& list, int64_t size) {
 // A prompt is a text, a list of texts, a list of tokens, or a list of these.
 Prompts prompts_of(const Fields& fields, const ServedModel& model) {
   const Json* const value = fields.find("prompt");
-  const int64_t size = model.completion().model().units.size();
+  const int64_t size = model.texts().units().size();
   if (value == nullptr) return {{}};
   if (value->is_string()) return {encoded(model, value->get<std::string>())};
   if (!value->is_array() || value->empty())
@@ -184,6 +215,34 @@ Prompts prompts_of(const Fields& fields, const ServedModel& model) {
   return prompts;
 }
 
+// Refuses the settings of other servers that would change the text, unless they have the value that changes nothing.
+void refuse_other_sampling(const Fields& fields) {
+  struct Setting {
+    const char* name;
+    double neutral;
+  };
+  for (const Setting& setting : {Setting{"min_p", 0},
+                                 {"repetition_penalty", 1},
+                                 {"repeat_penalty", 1},
+                                 {"length_penalty", 1},
+                                 {"typical_p", 1},
+                                 {"tfs_z", 1},
+                                 {"mirostat", 0},
+                                 {"min_tokens", 0},
+                                 {"prompt_logprobs", 0}}) {
+    const auto given = fields.number(setting.name, -1e9, 1e9);
+    if (given && *given != setting.neutral)
+      throw HttpError(400,
+                      cat(setting.name, ": got ", shortest(*given),
+                          "; the models do not know it; leave it out, or send ", shortest(setting.neutral)),
+                      setting.name);
+  }
+  for (const char* const name :
+       {"use_beam_search", "ignore_eos", "stop_token_ids", "bad_words", "allowed_token_ids", "grammar", "json_schema",
+        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "response_format"})
+    fields.refuse(name, "the models do not know it; leave it out");
+}
+
 CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   CompletionWishes wishes;
   wishes.model = model;
@@ -196,6 +255,7 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
     fields.refuse(name, "the models do not know it; leave it out");
   for (const char* const name : {"presence_penalty", "frequency_penalty"})
     if (fields.number(name, -2, 2).value_or(0) != 0) throw HttpError(400, cat(name, ": expected 0"), name);
+  refuse_other_sampling(fields);
   const auto best_of = fields.whole("best_of", 1, 1000);
   if (best_of && *best_of != wishes.count) throw HttpError(400, "best_of: expected the value of n", "best_of");
   return wishes;
@@ -210,6 +270,8 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
   request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
   if (request.choice.top_p == 0)
     throw HttpError(400, "top_p: got 0; expected a probability above 0, at most 1", "top_p");
+  // Other servers take -1 for all units, too.
+  request.choice.top_k = std::max<int64_t>(fields.whole("top_k", -1, 1'000'000'000).value_or(0), 0);
   if (fields.has("stop")) request.stop = fields.texts("stop");
   if (std::ranges::find(request.stop, "") != request.stop.end())
     throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
@@ -220,7 +282,7 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
 }
 
 void require_room(const ServedModel& model, int64_t prompt, int64_t units) {
-  const std::optional<int64_t> longest = model.completion().longest(prompt);
+  const std::optional<int64_t> longest = model.texts().longest(prompt);
   if (longest && units > *longest)
     throw HttpError(400,
                     cat("max_tokens: got ", units, " behind a prompt of ", prompt, " tokens; the model has room for ",
@@ -241,7 +303,7 @@ Json completion_usage(const TextsJob& job) {
 
 // The characters of a prompt. Bytes that begin another one at its end belong to the text behind it.
 std::string text_of(const ServedModel& model, const std::vector<int64_t>& prompt) {
-  text::UnitDecoder decoder(model.completion().model().units);
+  text::UnitDecoder decoder(model.texts().units());
   std::string text;
   for (const int64_t unit : prompt) text += decoder.push(unit);
   return text;
@@ -250,7 +312,7 @@ std::string text_of(const ServedModel& model, const std::vector<int64_t>& prompt
 Choice new_choice(const TextsJob& job, const std::vector<int64_t>& prompt) {
   Choice choice;
   if (!job.wishes.log_probs) return choice;
-  choice.scores.emplace(job.model->completion());
+  choice.scores.emplace(job.model->texts().units());
   if (!job.wishes.echo) choice.scores->skip(prompt);
   return choice;
 }
@@ -294,8 +356,7 @@ void answer_whole(TextsJob& job) {
   job.exchange->answer(json_response(answer));
 }
 
-void take_part(CompletionJob& taking, size_t index, const language::CompletionPart& part) {
-  auto& job = static_cast<TextsJob&>(taking);
+void take_part(TextsJob& job, size_t index, const language::CompletionPart& part) {
   Choice& choice = job.choices[index];
   Json log_probs;
   if (choice.scores) {
@@ -319,10 +380,24 @@ void take_part(CompletionJob& taking, size_t index, const language::CompletionPa
   }
 }
 
+void TextsJob::take(size_t part, PartOutput& output) {
+  take_part(*this, part, std::get<language::CompletionPart>(output));
+}
+
 int64_t seed_of(const Fields& fields) {
   if (const auto seed = fields.whole("seed", -(int64_t{1} << 53), int64_t{1} << 53)) return *seed;
   std::random_device random;
   return static_cast<int64_t>(random());
+}
+
+// A text takes a row for each --max-new-tokens tokens of its prompt and its end, because a row's memory grows with
+// them.
+int64_t rows_of(const TextsJob& job, const ServeOptions& options) {
+  const int64_t tokens_of_a_row = std::max(options.max_new_tokens, options.mini_batch_words);
+  int64_t rows = 1;
+  for (const language::CompletionRequest& request : job.requests)
+    rows = std::max(rows, (std::ssize(request.prompt) + request.max_units) / tokens_of_a_row);
+  return rows;
 }
 
 void begin_stream(TextsJob& job) {
@@ -341,8 +416,7 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const Fields fields(exchange->request());
   const auto name = fields.text("model");
   if (!name) throw HttpError(400, "model is missing; GET /v1/models lists the names", "model");
-  const auto job = std::make_shared<TextsJob>(exchange);
-  job->model = context.models.named(*name);
+  const auto job = std::make_shared<TextsJob>(exchange, context.models.named(*name));
   if (job->model->translates())
     throw HttpError(400, cat("model: '", *name, "' translates; use /translate or /v1/chat/completions"), "model");
   job->wishes = wishes_of(fields, *name);
@@ -368,10 +442,9 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
                {"object", "text_completion"},
                {"created", std::time(nullptr)},
                {"model", *name}};
-  job->take = take_part;
-  job->fail = [](ModelJob& failed, const JobFailure& failure) {
-    failed.exchange->answer(kOpenAi.refusal(failure.status, failure.message, {}));
-  };
+  job->part_rows = rows_of(*job, context.options);
+  job->longest_piece = models::kPromptPiece;
+  job->answers_in_parts = job->wishes.streams;
   queue_job(context, job);
   if (job->wishes.streams) begin_stream(*job);
 }

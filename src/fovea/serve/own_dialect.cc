@@ -4,6 +4,7 @@
 
 #include "fovea/analysis/alignment.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/beam_options.h"
 #include "fovea/serve/context.h"
 #include "fovea/serve/page.h"
 #include "fovea/serve/translate_texts.h"
@@ -90,11 +91,11 @@ Json hypothesis_json(const translation::EngineTranslation& hypothesis, const Tex
 Json text_json(const TextJob& job, size_t text, const TextWishes& wishes) {
   Json sentences = Json::array();
   for (const size_t part : job.texts[text].sentences) {
-    const translation::EngineResult& result = job.results[part];
+    const translation::EngineResult& result = job.outputs[part].result;
     Json sentence = hypothesis_json(result.best.front(), wishes);
     if (wishes.n_best)
       for (const auto& hypothesis : result.best) sentence["n-best"].push_back(hypothesis_json(hypothesis, wishes));
-    if (wishes.attention) sentence["attention"] = attention_json(job.attention[part]);
+    if (wishes.attention) sentence["attention"] = attention_json(job.outputs[part].attention);
     if (wishes.terms) {
       sentence["missing-terms"] = Json::array();
       for (const text::Term& term : result.missing)
@@ -144,7 +145,7 @@ const Dialect kOwn = {"own", own_refusal, 401, false};
 
 void translate_own(Context& context, const ExchangePointer& exchange, const Fields& fields) {
   TextTask task;
-  task.texts = fields.texts("text");
+  task.texts = fields.some_texts("text");
   task.source_language = fields.text("source").value_or("");
   const auto name = fields.text("model");
   task.model = name ? context.models.named(*name)

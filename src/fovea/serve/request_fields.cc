@@ -1,10 +1,12 @@
 #include "fovea/serve/request_fields.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/serve/html_form.h"
+#include "fovea/serve/multipart.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::serve {
@@ -44,12 +46,11 @@ void add_field(Json& object, const std::string& name, const std::string& value) 
   }
 }
 
-Json form_object(std::string_view text) {
+// The object of what `parse` reads.
+Json form_object(const std::function<FormFields()>& parse) {
   Json object = Json::object();
   try {
-    for (const auto& [name, value] : parse_form(text)) add_field(object, name, value);
-  } catch (const HttpError&) {
-    throw;
+    for (const auto& [name, value] : parse()) add_field(object, name, value);
   } catch (const Error& error) {
     throw HttpError(400, error.what());
   }
@@ -98,19 +99,23 @@ Fields::Fields(const Request& request) {
     if (std::string_view(request.body).starts_with('{'))
       throw HttpError(
           400, "the body is JSON, but its Content-Type says that it is a form; send Content-Type: application/json");
-    object_ = form_object(request.body);
+    object_ = form_object([&] { return parse_form(request.body); });
+    is_form_ = true;
+  } else if (has_type(request, "multipart/form-data")) {
+    object_ = form_object([&] { return parse_multipart(request.body, request.header("content-type")); });
     is_form_ = true;
   } else if (!request.body.empty()) {
     if (!has_type(request, "application/json"))
-      throw HttpError(415, cat("Content-Type: got '", shown_text(request.header("content-type")),
-                               "'; expected application/json or application/x-www-form-urlencoded"));
+      throw HttpError(415,
+                      cat("Content-Type: got '", shown_text(request.header("content-type")),
+                          "'; expected application/json, application/x-www-form-urlencoded or multipart/form-data"));
     object_ = parse_json(request.body);
     if (!object_.is_object())
       throw HttpError(400, cat("the body is not a JSON object; got ", text::shown_json(object_)));
   } else {
     is_form_ = true;
   }
-  const Json query = form_object(request.query);
+  const Json query = form_object([&] { return parse_form(request.query); });
   for (const auto& [name, value] : query.items())
     if (!object_.contains(name)) object_[name] = value;
 }
@@ -119,6 +124,12 @@ void Fields::fail(const std::string& name, const std::string& expected) const {
   const Json* const value = find(name);
   if (value == nullptr) throw HttpError(400, cat(name, " is missing; expected ", expected), name);
   throw HttpError(400, cat(name, ": got ", text::shown_json(*value), "; expected ", expected), name);
+}
+
+std::string Fields::shown_without_keys() const {
+  Json shown = object_;
+  for (const char* const name : {"api_key", "auth_key"}) shown.erase(name);
+  return shown.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool Fields::is_list(const std::string& name) const {
@@ -140,6 +151,12 @@ std::vector<std::string> Fields::texts(const std::string& name) const {
                                 std::ranges::all_of(*value, [](const Json& item) { return item.is_string(); });
   if (!is_list_of_texts) fail(name, "a text or a list of texts");
   return value->get<std::vector<std::string>>();
+}
+
+std::vector<std::string> Fields::some_texts(const std::string& name) const {
+  std::vector<std::string> values = texts(name);
+  if (values.empty()) throw HttpError(400, cat(name, ": got an empty list; expected a text or a list of texts"), name);
+  return values;
 }
 
 std::optional<bool> Fields::truth(const std::string& name) const {

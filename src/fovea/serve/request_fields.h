@@ -27,6 +27,16 @@ class HttpError : public Error {
   std::string field_;
 };
 
+// A refusal of status 503: what was asked for may work later, in about that many seconds.
+class BusyError : public HttpError {
+ public:
+  BusyError(const std::string& message, double seconds) : HttpError(503, message), seconds_(seconds) {}
+  double seconds() const { return seconds_; }
+
+ private:
+  double seconds_;
+};
+
 // A text of a request for a message: its first 60 bytes, on one line.
 std::string shown_text(std::string_view text);
 
@@ -43,9 +53,12 @@ class Fields {
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
   bool is_list(const std::string& name) const;  // of texts or anything else
+  // The fields as JSON, without a client's key.
+  std::string shown_without_keys() const;
   const Json* find(const std::string& name) const { return text::find_json(object_, name); }
   std::optional<std::string> text(const std::string& name) const;
-  std::vector<std::string> texts(const std::string& name) const;  // of one text or a list; throws if it is missing
+  std::vector<std::string> texts(const std::string& name) const;       // of one text or a list; throws if it is missing
+  std::vector<std::string> some_texts(const std::string& name) const;  // the same; throws if it is empty, too
   std::optional<bool> truth(const std::string& name) const;
   std::optional<int64_t> whole(const std::string& name, int64_t least, int64_t most) const;
   std::optional<double> number(const std::string& name, double least, double most) const;

@@ -55,6 +55,24 @@ TEST(Fields, OtherKindsAreRefusedByName) {
   }
 }
 
+TEST(Fields, AreShownWithoutKeys) {
+  EXPECT_EQ(fields("{\"q\": \"\u00e4\", \"api_key\": \"k\", \"auth_key\": [1]}").shown_without_keys(),
+            "{\"q\":\"\u00e4\"}");
+  EXPECT_EQ(fields("", "", "api_key=k&n=1").shown_without_keys(), "{\"n\":\"1\"}");
+}
+
+TEST(Fields, AListMayHaveToHaveATextInIt) {
+  EXPECT_EQ(fields("{\"q\": \"a\"}").some_texts("q").size(), 1U);
+  EXPECT_TRUE(fields("{\"q\": []}").texts("q").empty());
+  EXPECT_THROW((void)fields("{\"q\": []}").some_texts("q"), HttpError);
+}
+
+TEST(Fields, AFormMayComeInParts) {
+  const std::string body = "--b\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n1\r\n--b--\r\n";
+  EXPECT_EQ(fields(body, "multipart/form-data; boundary=b").whole("q", 0, 5), 1);
+  EXPECT_EQ(status_of(body, "multipart/form-data"), 400);
+}
+
 TEST(Fields, BadBodiesAreRefused) {
   EXPECT_EQ(status_of("{\"q\": \"\xff\"}"), 400);
   EXPECT_EQ(status_of("{\"q\": "), 400);

@@ -1,5 +1,7 @@
 #include "fovea/serve/routes.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,6 +22,11 @@ std::string random_prefix() {
   std::array<char, 16> text{};
   (void)std::snprintf(text.data(), text.size(), "%08x-", static_cast<unsigned>(random()));
   return text.data();
+}
+
+Header retry_after(double seconds) {
+  constexpr double kMost = 600;
+  return {"Retry-After", std::to_string(std::llround(std::clamp(std::ceil(seconds), 1.0, kMost)))};
 }
 
 // Whether the path has the pattern's parts; '*' is any one part that is not empty.
@@ -50,11 +57,11 @@ void require_key(const Context& context, const Request& request, const Fields& f
                   "api_key");
 }
 
-Routes::Routes(const ServeOptions& options, const ApiKeys& keys)
+Routes::Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader loader)
     : options_(options),
       queue_(options.queue_tokens),
-      batcher_(options, models_, queue_, metrics_, worker_),
-      context_{options, keys, models_, queue_, metrics_, batcher_},
+      batcher_(options, std::move(loader), {models_, queue_, metrics_, worker_}),
+      context_{options, keys, models_, queue_, metrics_},
       id_prefix_(random_prefix()) {
   for (const auto& list : {libretranslate_routes(), deepl_routes(), openai_routes(), own_routes()})
     routes_.insert(routes_.end(), list.begin(), list.end());
@@ -85,20 +92,33 @@ bool Routes::allows_origin(std::string_view origin) const {
   return !options_.allow_origin.empty() && (options_.allow_origin == "*" || options_.allow_origin == origin);
 }
 
+// Whether a header Host names this server: by an address, as localhost, or by a name of --allow-host. Anybody may point
+// another name at this machine and have browsers take the server's pages for that name's (DNS rebinding).
+bool Routes::is_own_host(std::string_view host) const {
+  std::string name = lower(host);
+  if (const size_t colon = name.rfind(':'); colon != std::string::npos && name.find(']', colon) == std::string::npos)
+    name.erase(colon);
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  if (name.starts_with('[') && name.ends_with(']'))
+    return inet_pton(AF_INET6, name.substr(1, name.size() - 2).c_str(), address.data()) == 1;
+  if (name == "localhost" || inet_pton(AF_INET, name.c_str(), address.data()) == 1) return true;
+  return std::ranges::any_of(options_.allow_host, [&](const std::string& own) { return lower(own) == name; });
+}
+
 // Browsers name the page that sends a request. Pages of this server itself may use it.
 bool Routes::may_use(const Request& request) const {
-  const std::string_view origin = request.header("origin");
+  const std::string_view origin = request.header("origin"), host = request.header("host");
   if (origin.empty() || allows_origin(origin)) return true;
-  const size_t host = origin.find("://");
-  return host != std::string_view::npos && origin.substr(host + 3) == request.header("host");
+  const size_t name = origin.find("://");
+  return name != std::string_view::npos && origin.substr(name + 3) == host && is_own_host(host);
 }
 
 Response Routes::quick_answer(const Request& head) {
   if (!may_use(head))
     return refusal(head, 403,
-                   cat("pages of ", head.header("origin"),
-                       " may not use this server; start it with "
-                       "--allow-origin to allow one"));
+                   cat("pages of ", shown_text(head.header("origin")),
+                       " may not use this server; start it with --allow-origin to allow one, or with --allow-host if "
+                       "the server itself has this name"));
   if (head.method == "OPTIONS" && allows_origin(head.header("origin"))) return {.status = 204};
   const Route* const route = route_of(head);
   if (route == nullptr) {
@@ -122,17 +142,26 @@ void Routes::handle(std::shared_ptr<Exchange> exchange) {
   });
 }
 
+// Logs the fields of a request without its key. A body that cannot be read might hide a key anywhere.
+void Routes::log_texts(const Request& request) const {
+  std::string text;
+  try {
+    text = Fields(request).shown_without_keys();
+  } catch (const Error&) {
+    text = cat("a body of ", request.body.size(), " bytes that has no fields");
+  }
+  if (text != "{}") log::info(cat("request ", request.id, ": ", context_.keys.masked(std::move(text))));
+}
+
 void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange) {
   const Request& request = exchange->request();
-  if (options_.log_texts && !request.body.empty()) log::info(cat("request ", request.id, ": ", request.body));
+  if (options_.log_texts) log_texts(request);
   try {
     route.handle(context_, exchange);
   } catch (const HttpError& error) {
     Response refused = route.dialect->refusal(error.status(), error.what(), error.field());
-    if (error.status() == 503) {
-      const double seconds = static_cast<double>(queue_.tokens()) / std::max(batcher_.speed(), 100.0);
-      refused.headers.emplace_back("Retry-After", std::to_string(std::clamp<int64_t>(std::llround(seconds), 1, 60)));
-    }
+    const auto* const busy = dynamic_cast<const BusyError*>(&error);
+    if (error.status() == 503) refused.headers.push_back(retry_after(busy == nullptr ? 1 : busy->seconds()));
     exchange->answer(std::move(refused));
   } catch (const Error& error) {
     exchange->answer(route.dialect->refusal(400, error.what(), {}));
@@ -144,7 +173,7 @@ void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exc
 
 Response Routes::refusal(const Request& request, int status, const std::string& message) const {
   Response refused = dialect_of(request).refusal(status, message, {});
-  if (status == 503) refused.headers.emplace_back("Retry-After", "1");
+  if (status == 503) refused.headers.push_back(retry_after(1));
   return refused;
 }
 

@@ -14,10 +14,11 @@ namespace fovea::serve {
 // worker's thread.
 class Routes final : public Service {
  public:
-  Routes(const ServeOptions& options, const ApiKeys& keys);
+  Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader loader);
 
   size_t body_limit(const Request& head) const override;
   Response quick_answer(const Request& head) override;
+  bool has_key(const Request& head) const override { return context_.keys.accept_headers(head); }
   void handle(std::shared_ptr<Exchange> exchange) override;
   Response refusal(const Request& request, int status, const std::string& message) const override;
   std::vector<Header> common_headers(const Request& request) const override;
@@ -32,7 +33,9 @@ class Routes final : public Service {
   const Route* route_of(const Request& request) const;
   const Dialect& dialect_of(const Request& request) const;
   bool may_use(const Request& request) const;  // by its header Origin
+  bool is_own_host(std::string_view host) const;
   bool allows_origin(std::string_view origin) const;
+  void log_texts(const Request& request) const;
   void answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange);
 
   const ServeOptions& options_;

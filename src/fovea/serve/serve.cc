@@ -5,6 +5,7 @@
 
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/serve/model_engines.h"
 #include "fovea/serve/routes.h"
 #include "fovea/serve/serve_options.h"
 #include "fovea/serve/server.h"
@@ -26,7 +27,7 @@ ServerOptions server_options(const ServeOptions& options) {
 
 void run_serve(const ServeOptions& options) {
   const ApiKeys keys(options.api_key);
-  Routes routes(options, keys);
+  Routes routes(options, keys, [&options](const ModelPlace& place) { return load_engine(place, options); });
   Server server(server_options(options), routes);
   std::cout << server.address() << std::endl;
   log::info(cat("listening on ", server.address(), "; loading the models"));

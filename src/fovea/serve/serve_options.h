@@ -12,7 +12,7 @@
 namespace fovea::serve {
 
 struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions {
-  std::vector<std::string> model;
+  std::vector<std::string> model, allow_host;
   std::string precision = "float32", cache_precision = "model";
   std::string host = "127.0.0.1", api_key, allow_origin;
   int64_t port = 8080;
@@ -36,10 +36,15 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         field("api-key", &C::api_key, "file with a key per line; requests for work then need one of them"),
         field("allow-origin", &C::allow_origin,
               "web pages of this origin may use the server (https://example.org; *: all); none by default"),
-        number("timeout", &C::timeout, "seconds from a request to its answer, at most; then it gets 504", 0.1, 86400),
+        field("allow-host", &C::allow_host,
+              "names of this server, for its own web pages; addresses and localhost need none"),
+        number("timeout", &C::timeout,
+               "seconds from a request to its answer, at most; then it gets 504, or 503 at once if that is certain",
+               0.1, 86400),
         number("read-timeout", &C::read_timeout, "seconds for a client to send a request's head, and again its body",
                0.1, 3600),
-        number("queue-tokens", &C::queue_tokens, "source tokens that may wait; further requests get 503", 1, 1e9),
+        number("queue-tokens", &C::queue_tokens, "source tokens that may wait for a model; further requests get 503", 1,
+               1e9),
         number("max-texts", &C::max_texts, "texts in a request, at most", 1, 1e6),
         number("max-body", &C::max_body, "bytes of a request's body, at most", 1, 1 << 30),
         number("max-connections", &C::max_connections, "open connections, at most", 1, 1e6),
@@ -48,7 +53,7 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         number("max-new-tokens", &C::max_new_tokens, "tokens that a request may add to a prompt, at most", 1, 1e9),
         number("alternatives-limit", &C::alternatives_limit, "alternative translations that a request may ask for", 0,
                100),
-        field("log-texts", &C::log_texts, "the log also shows the texts of requests"));
+        field("log-texts", &C::log_texts, "the log also shows the texts of requests, without their keys"));
     const auto search = std::tuple(
         named(number("beam-size", &C::beam_size, "hypotheses kept; 1 is greedy", 1, 1000), "b"),
         named(number("normalize", &C::normalize, "exponent of the length penalty; 0 is none", 0, 100), "n"),
@@ -58,8 +63,11 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         number("max-length-factor", &C::max_length_factor, "longest translation: X times the tokens of the source", 0.1,
                1000),
         number("max-length", &C::max_length, "tokens of a sentence, at most; longer ones are refused", 1, 1e6),
-        number("mini-batch", &C::mini_batch, "sentences computed together, at most", 1, 1e6),
-        named(number("mini-batch-words", &C::mini_batch_words, "source tokens computed together, at most", 1, 1e9),
+        number("mini-batch", &C::mini_batch,
+               "sentences or texts that a model computes together; a request without one joins up to twice as many", 1,
+               1e6),
+        named(number("mini-batch-words", &C::mini_batch_words,
+                     "source tokens that a model computes together; each request has at least a sentence", 1, 1e9),
               "max-tokens"));
     return std::tuple_cat(models, network, search, AttentionOverride::fields(), MachineOptions::fields(),
                           LogOptions::fields());

@@ -4,33 +4,11 @@
 #include <tuple>
 #include <utility>
 
-#include "fovea/base/empty_line.h"
-#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/trained_model.h"
-#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/serve/request_fields.h"
-#include "fovea/tasks/translation/cross_attention.h"
-#include "fovea/text/sentencepiece_model.h"
-#include "fovea/text/words.h"
 
 namespace fovea::serve {
 namespace {
-
-// Options of a command for the model of one folder.
-template <class Options>
-Options trained_options(const ModelPlace& place, const ServeOptions& serve) {
-  Options options;
-  static_cast<AttentionOverride&>(options) = serve;
-  static_cast<MachineOptions&>(options) = serve;
-  options.model = place.folder;
-  options.precision = serve.precision;
-  return options;
-}
-
-models::EngineLimits limits_of(const ServeOptions& options) {
-  return {.max_rows = options.mini_batch * options.beam_size, .max_tokens = options.mini_batch_words};
-}
 
 bool same_language(std::string_view asked, std::string_view known) { return lower(asked) == lower(known); }
 
@@ -63,73 +41,6 @@ void require_languages(const ServedModel& model, const std::string& source, cons
                       cat(name, ": got ", shown_text(asked), ", but the model '", place.name, "' translates from ",
                           place.source, " into ", place.target),
                       name);
-}
-
-ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_(std::move(place)) {
-  if (nn::task_of_checkpoint(place_.folder) == "language") {
-    const auto trained = trained_options<language::LanguageModelOptions>(place_, options);
-    completion_ = std::make_unique<language::CompletionEngine>(
-        language::load_model(trained),
-        language::CompletionEngine::Options{
-            .layers = models::step_format(trained),
-            .limits = {.max_rows = options.mini_batch, .max_tokens = options.mini_batch_words},
-            .cache_precision = options.cache_precision});
-    completion_->add({.prompt = {}, .max_units = 1});
-    while (completion_->step()) continue;
-    completion_->take();
-    return;
-  }
-  if (options.cache_precision != "model")
-    throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place_.folder,
-                    "', which translates; only language models have such caches; leave the option out"));
-  const auto trained = trained_options<ModelOptions>(place_, options);
-  translation_ = std::make_unique<translation::TranslationEngine>(
-      translation::load_model(trained),
-      translation::TranslationEngine::Options{
-          .layers = models::step_format(trained), .limits = limits_of(options), .max_length = options.max_length});
-  translation_->add({.text = "1", .max_length_factor = 1});
-  while (translation_->step()) continue;
-  translation_->take();
-}
-
-translation::Sentence ServedModel::tokens(std::string_view sentence) const {
-  return is_empty_line(sentence) ? translation::Sentence() : translation_->model().source.encode(sentence);
-}
-
-int64_t ServedModel::count_unknown(const translation::Sentence& tokens) const {
-  return std::ranges::count(tokens, translation_->model().source.unk());
-}
-
-std::string_view ServedModel::language_mark(std::string_view text) const {
-  const std::string_view mark = text::leading_language_mark(text);
-  const bool is_known = !mark.empty() && translation_->model().source.find(mark);
-  return is_known ? mark : std::string_view();
-}
-
-int64_t ServedModel::longest_sentence() const { return translation_->limit().tokens; }
-
-AttentionMap ServedModel::attention(const std::string& sentence, const std::vector<std::string>& pieces) const {
-  const translation::LoadedModel& loaded = translation_->model();
-  translation::WordPair pair{text::encode_words(loaded.source, sentence), {}};
-  text::cut(pair.source, translation_->limit().tokens);
-  AttentionMap map;
-  for (const std::string& piece : pieces) {
-    const std::optional<int64_t> id = loaded.target.find(piece);
-    if (!id) return {};
-    pair.target.pieces.push_back(*id);
-    map.target.push_back(piece);
-  }
-  if (pair.is_empty()) return {};
-  for (const int64_t id : pair.source.pieces) map.source.push_back(loaded.source.piece(id));
-  map.source.emplace_back("</s>");
-  map.target.emplace_back("</s>");
-  nn::Model model = loaded.model;
-  const translation::SentencePair tokens = with_eos(pair, loaded.source.eos(), loaded.target.eos());
-  see_cross_attention(model, std::span(&tokens, 1), {}, "translating", [&](size_t, const at::Tensor& weights) {
-    const at::Tensor mean = weights.mean(at::IntArrayRef({0, 1})).contiguous();
-    map.weights.assign(mean.data_ptr<float>(), mean.data_ptr<float>() + mean.numel());
-  });
-  return map;
 }
 
 std::shared_ptr<const ModelList> Models::now() const {

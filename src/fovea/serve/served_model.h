@@ -1,46 +1,33 @@
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "fovea/serve/engine.h"
+#include "fovea/serve/pace.h"
 #include "fovea/serve/serve_options.h"
-#include "fovea/tasks/language/engine.h"
-#include "fovea/tasks/translation/engine.h"
 
 namespace fovea::serve {
 
-// Cross-attention between the pieces of a sentence and of its translation: the mean of all layers and heads.
-struct AttentionMap {
-  std::vector<std::string> source, target;  // pieces, </s> last
-  std::vector<float> weights;               // [target, source]
-};
-
-// A loaded model with its engine. Any thread may call the const functions; the others are for the engine's thread.
+// A loaded model with its engine. Any thread may call the const functions; the engine is for the thread of the engines.
 class ServedModel {
  public:
-  // Loads the model of the place and makes one sentence with it. Throws an Error if that is not possible.
-  ServedModel(ModelPlace place, const ServeOptions& options);
+  ServedModel(ModelPlace place, std::unique_ptr<Engine> engine)
+      : place_(std::move(place)), engine_(std::move(engine)) {}
 
   const ModelPlace& place() const { return place_; }
-  bool translates() const { return translation_ != nullptr; }  // or it continues texts
-  // Tokens of a sentence, without </s>, for a model that translates. An empty line (base/empty_line.h) has none.
-  translation::Sentence tokens(std::string_view sentence) const;
-  int64_t count_unknown(const translation::Sentence& tokens) const;  // tokens of text that the vocabulary lacks
-  // The mark of the wanted language at the beginning of a text, for a model that translates; empty without one.
-  std::string_view language_mark(std::string_view text) const;
-  int64_t longest_sentence() const;  // in tokens, </s> not included
-
-  translation::TranslationEngine& translation() const { return *translation_; }
-  language::CompletionEngine& completion() const { return *completion_; }
-  AttentionMap attention(const std::string& sentence, const std::vector<std::string>& pieces) const;
+  bool translates() const { return engine_->sentences() != nullptr; }  // or it continues texts
+  const SentenceReader& sentences() const { return *engine_->sentences(); }
+  const UnitReader& texts() const { return *engine_->texts(); }
+  Engine& engine() const { return *engine_; }
+  Pace& pace() const { return *pace_; }  // for any thread
 
  private:
   ModelPlace place_;
-  std::unique_ptr<translation::TranslationEngine> translation_;
-  std::unique_ptr<language::CompletionEngine> completion_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Pace> pace_ = std::make_unique<Pace>();
 };
 
 // Throws an HttpError of status 400 if the model does not translate from `source` into `target`; empty: any.

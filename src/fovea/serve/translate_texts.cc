@@ -1,12 +1,14 @@
 #include "fovea/serve/translate_texts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "fovea/base/empty_line.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/beam_options.h"
 
 namespace fovea::serve {
 namespace {
@@ -44,7 +46,7 @@ class Planner {
   }
   // A mark of the wanted language holds for the sentences behind it, up to another one.
   std::string marked(const std::string& sentence) {
-    const std::string_view own = job_.model->language_mark(sentence);
+    const std::string_view own = job_.model->sentences().language_mark(sentence);
     if (!own.empty()) mark_ = own;
     if (!own.empty() || mark_.empty() || is_empty_line(sentence)) return sentence;
     job_.marked.push_back(job_.requests.size());
@@ -53,12 +55,12 @@ class Planner {
   void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
     translation::EngineRequest request = task_.search;
     request.text = marked(sentence);
-    request.tokens = job_.model->tokens(request.text);
-    const int64_t tokens = std::ssize(*request.tokens), most = job_.model->longest_sentence();
+    request.tokens = job_.model->sentences().tokens(request.text);
+    const int64_t tokens = std::ssize(*request.tokens), most = job_.model->sentences().longest_sentence();
     if (tokens > most)
       throw HttpError(400, cat("a sentence has ", tokens, " tokens; expected at most ", most,
                                "; divide it by full stops or line ends"));
-    context_.metrics.unknown_tokens += job_.model->count_unknown(*request.tokens);
+    context_.metrics.unknown_tokens += job_.model->sentences().count_unknown(*request.tokens);
     if (needs_links && !request.alignment) request.alignment.emplace();
     planned.sentences.push_back(job_.requests.size());
     job_.requests.push_back(std::move(request));
@@ -73,7 +75,7 @@ class Planner {
 
 void warn_of_missing_terms(const TextJob& job) {
   size_t missing = 0;
-  for (const translation::EngineResult& result : job.results) missing += result.missing.size();
+  for (const SentenceOutput& output : job.outputs) missing += output.result.missing.size();
   if (missing > 0)
     log::warn(
         cat("request ", job.exchange->request().id, ": ", missing, " terms have no room in the longest translation"));
@@ -81,9 +83,25 @@ void warn_of_missing_terms(const TextJob& job) {
 
 }  // namespace
 
+void TextJob::take(size_t part, PartOutput& output) {
+  outputs[part] = std::move(std::get<SentenceOutput>(output));
+  if (--left == 0) finish();
+}
+
+void TextJob::fail(const JobFailure& failure) {
+  exchange->answer(dialect->refusal(failure.status, failure.message, {}));
+}
+
+void TextJob::finish() {
+  forget_marks();
+  warn_of_missing_terms(*this);
+  const Response response = answer(*this);
+  if (response.status != 0) exchange->answer(response);
+}
+
 void TextJob::forget_marks() {
   for (const size_t part : marked) {
-    for (translation::EngineTranslation& hypothesis : results[part].best) {
+    for (translation::EngineTranslation& hypothesis : outputs[part].result.best) {
       std::erase_if(hypothesis.links, [](const analysis::Link& link) { return link.source == 0; });
       for (analysis::Link& link : hypothesis.links) --link.source;
     }
@@ -93,7 +111,7 @@ void TextJob::forget_marks() {
 std::string TextJob::translation(size_t text, size_t rank) const {
   const PlannedText& planned = texts[text];
   const auto best_of = [&](size_t sentence) -> const translation::EngineTranslation& {
-    const auto& best = results[planned.sentences[sentence]].best;
+    const auto& best = outputs[planned.sentences[sentence]].result.best;
     return best[std::min(rank, best.size() - 1)];
   };
   if (const auto* split = std::get_if<SplitText>(&planned.form)) {
@@ -120,8 +138,8 @@ std::string TextJob::translation(size_t text, size_t rank) const {
 int64_t TextJob::source_tokens() const { return std::accumulate(part_tokens.begin(), part_tokens.end(), int64_t{0}); }
 
 int64_t TextJob::target_tokens() const {
-  return std::accumulate(results.begin(), results.end(), int64_t{0},
-                         [](int64_t sum, const auto& result) { return sum + result.target_tokens; });
+  return std::accumulate(outputs.begin(), outputs.end(), int64_t{0},
+                         [](int64_t sum, const auto& output) { return sum + output.result.target_tokens; });
 }
 
 translation::EngineRequest usual_search(const ServeOptions& options) {
@@ -133,12 +151,25 @@ translation::EngineRequest usual_search(const ServeOptions& options) {
 }
 
 void queue_job(Context& context, const std::shared_ptr<Job>& job) {
+  const ServedModel* const model = job->model.get();
   const int64_t tokens = std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0});
   if (tokens > context.queue.max_tokens())
     throw HttpError(413, cat("the request has ", tokens, " tokens; expected at most ", context.queue.max_tokens(),
                              "; send the text in several requests"));
-  if (!context.queue.push(job))
-    throw HttpError(503, cat(context.queue.tokens(), " tokens of other requests wait; ask again later"));
+  Work work{.steps = job->least_steps()};
+  for (size_t part = 0; part < job->part_tokens.size(); ++part) work.tokens += job->work(part);
+  const int64_t rows = budget_of(*model, context.options).rows;
+  const double timeout = context.options.timeout;
+  const double seconds = model->pace().least_seconds(work, context.queue.work_before(model, work.tokens), rows);
+  if (seconds > timeout && !job->answers_in_parts)
+    throw BusyError(cat("at its present speed the model needs ", std::llround(seconds),
+                        " s for this, and --timeout is ", shortest(timeout), " s; send less text, or ask again later"),
+                    seconds - timeout);
+  if (!context.queue.push(job)) {
+    const int64_t waiting = context.queue.tokens(model);
+    throw BusyError(cat(waiting, " tokens of other requests wait; ask again later"),
+                    model->pace().least_seconds({.tokens = static_cast<double>(waiting)}, 0, rows));
+  }
 }
 
 void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
@@ -146,25 +177,16 @@ void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange
   if (std::ssize(task.texts) > context.options.max_texts)
     throw HttpError(413, cat("got ", task.texts.size(), " texts; expected at most ", context.options.max_texts,
                              "; send them in several requests"));
-  const auto job = std::make_shared<TextJob>(exchange);
-  job->model = task.model;
+  const auto job = std::make_shared<TextJob>(exchange, task.model);
   job->wants_attention = task.wants_attention;
+  job->part_rows = task.search.beam.beam_size;
+  job->dialect = &dialect;
+  job->answer = std::move(answer);
   Planner planner(context, task, *job);
   for (const std::string& text : task.texts) planner.add(text);
   job->left = job->requests.size();
-  job->results.resize(job->left);
-  job->attention.resize(job->wants_attention ? job->left : 0);
-  job->fail = [&dialect](ModelJob& failed, const JobFailure& failure) {
-    failed.exchange->answer(dialect.refusal(failure.status, failure.message, {}));
-  };
-  job->done = [answer = std::move(answer)](TranslationJob& done) {
-    auto& finished = static_cast<TextJob&>(done);
-    finished.forget_marks();
-    warn_of_missing_terms(finished);
-    const Response response = answer(finished);
-    if (response.status != 0) finished.exchange->answer(response);
-  };
-  if (job->left == 0) return job->done(*job);
+  job->outputs.resize(job->left);
+  if (job->left == 0) return job->finish();
   queue_job(context, job);
 }
 

@@ -29,8 +29,20 @@ struct PlannedText {
   std::vector<size_t> sentences;  // numbers of parts
 };
 
-struct TextJob : TranslationJob {
-  using TranslationJob::TranslationJob;
+struct TextJob : Job {
+  using Job::Job;
+  PartInput input(size_t part) override { return SentenceInput{requests[part], wants_attention}; }
+  void take(size_t part, PartOutput& output) override;
+  void fail(const JobFailure& failure) override;
+  double work(size_t part) const override { return static_cast<double>(part_tokens[part] * part_rows); }
+  void finish();  // answers, when all parts have their results
+
+  std::vector<translation::EngineRequest> requests;  // one for each part
+  std::vector<SentenceOutput> outputs;               // the same
+  size_t left = 0;                                   // parts without an output
+  bool wants_attention = false;
+  const Dialect* dialect = nullptr;
+  std::function<Response(TextJob& job)> answer;
   std::vector<PlannedText> texts;
   std::vector<size_t> marked;  // numbers of the parts before whose sentences a mark of the language was put
 
@@ -43,12 +55,12 @@ struct TextJob : TranslationJob {
 };
 
 // Queues the texts, and answers with what `answer` makes of the finished job; status 0 means that it has answered
-// itself. Throws an HttpError for a text that is too
-// long, too many texts, or a full queue.
+// itself. Throws an HttpError for no text, a text that is too long, too many texts, or what queue_job() refuses.
 void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
                      std::function<Response(TextJob& job)> answer);
 
-// Queues a job whose parts are filled in. Throws an HttpError if the queue has no room.
+// Queues a job whose parts are filled in. Throws an HttpError if the queue has no room, or the model cannot be ready
+// within the timeout at the speed that was measured.
 void queue_job(Context& context, const std::shared_ptr<Job>& job);
 
 // The search of a request without options of its own.

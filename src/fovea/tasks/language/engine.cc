@@ -98,18 +98,6 @@ CompletionEngine::CompletionEngine(LoadedModel loaded, const Options& options)
     : parts_(std::make_unique<Parts>(std::move(loaded), options)) {}
 CompletionEngine::~CompletionEngine() = default;
 
-std::vector<int64_t> CompletionEngine::encode(std::string_view prompt) const {
-  const text::Units& units = parts_->loaded.units;
-  if (!units.is_bytes() && !is_valid_utf8(prompt))
-    throw Error(cat("prompt: got bytes that are not UTF-8; the model reads ", units.unit_name(),
-                    "s; convert the prompt to UTF-8"));
-  std::vector<int32_t> ids;
-  units.encode(prompt, ids);
-  return {ids.begin(), ids.end()};
-}
-
-std::string CompletionEngine::text_of(int64_t unit) const { return parts_->loaded.units.surface(unit); }
-
 std::optional<int64_t> CompletionEngine::longest(int64_t prompt_units) const {
   const LanguageConfig& config = parts_->loaded.config;
   if (!has_learned_positions(config) || config.memory_length > 0) return std::nullopt;

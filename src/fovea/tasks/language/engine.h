@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/models/engine_counts.h"
-#include "fovea/search/sample.h"
+#include "fovea/tasks/language/completion.h"
 #include "fovea/tasks/language/load_model.h"
 
 // Texts that a language model continues, which come and go: a server's. Each joins the running ones between two steps
@@ -35,39 +35,6 @@ using models::EngineCounts;
 using models::EngineLimits;
 using models::Ticket;
 
-struct CompletionRequest {
-  std::vector<int64_t> prompt;  // units, as encode() gives them; may be empty
-  search::SampleOptions choice = {};
-  int64_t max_units = 16;              // units added to the prompt, at most; 0: only with scores_prompt
-  uint64_t seed = 0;                   // models::draft_seed() makes those of `fovea generate`
-  std::vector<std::string> stop = {};  // a text ends before the first of these
-  bool allow_unk = false;
-  // Log-probabilities come with each unit, and that many best alternatives with theirs; none: no log-probabilities.
-  std::optional<int64_t> num_top = {};
-  bool scores_prompt = false;  // they come with the prompt's units, too
-};
-
-// A unit that was chosen, or is the prompt's.
-struct CompletionUnit {
-  struct Choice {
-    int64_t unit;
-    float log_prob;  // by the model's own distribution, without the request's rules; 0 if it is not wanted
-  };
-  Choice chosen;
-  std::vector<Choice> top = {};  // num_top best, by falling log-probability
-};
-
-enum class CompletionEnd : uint8_t { kStop, kLength };  // the text's own end or one of `stop`; or max_units
-
-// The part that steps added to a request's text.
-struct CompletionPart {
-  Ticket ticket = 0;
-  std::string text = {};                    // whole characters; text that may begin a stop waits until that is known
-  std::vector<CompletionUnit> prompt = {};  // units that were read since the last part, if their scores are wanted
-  std::vector<CompletionUnit> units = {};   // that were chosen since the last part; without the end
-  std::optional<CompletionEnd> end = {};    // the last part of the request
-};
-
 // Used by one thread. Signals are the caller's business.
 class CompletionEngine {
  public:
@@ -79,9 +46,6 @@ class CompletionEngine {
   CompletionEngine(LoadedModel loaded, const Options& options);
   ~CompletionEngine();
 
-  // The units of a prompt. Throws an Error for bytes that are not UTF-8 if the model reads pieces.
-  std::vector<int64_t> encode(std::string_view prompt) const;
-  std::string text_of(int64_t unit) const;  // of a unit alone; bytes that are no whole character stay as they are
   // The most units that fit the model behind a prompt, below 0 if the prompt itself does not; none: any number.
   std::optional<int64_t> longest(int64_t prompt_units) const;
 

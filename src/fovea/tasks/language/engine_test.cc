@@ -72,6 +72,12 @@ class CompletionEngineTest : public testing::Test {
   static inline TestRun* run_ = nullptr;
 };
 
+std::vector<int64_t> encoded(const CompletionEngine& engine, std::string_view prompt) {
+  std::vector<int32_t> ids;
+  engine.model().units.encode(prompt, ids);
+  return {ids.begin(), ids.end()};
+}
+
 TEST_F(CompletionEngineTest, GivesTheBytesOfGenerate) {
   GenerateOptions of = options();
   of.prompt = {"ama ", "bebi coco\n", ""};
@@ -82,7 +88,7 @@ TEST_F(CompletionEngineTest, GivesTheBytesOfGenerate) {
   std::vector<Ticket> tickets;
   for (int64_t i = 0; i < 6; ++i) {
     CompletionRequest request;
-    request.prompt = engine.encode(of.prompt[static_cast<size_t>(i / 2)]);
+    request.prompt = encoded(engine, of.prompt[static_cast<size_t>(i / 2)]);
     request.choice.temperature = 0.8;
     request.max_units = 40;
     request.seed = models::draft_seed(of.seed, i, 2);
@@ -102,7 +108,7 @@ TEST_F(CompletionEngineTest, GivesTheBytesOfGenerate) {
 TEST_F(CompletionEngineTest, StopsBeforeAStopAndTakesNoMoreSteps) {
   CompletionEngine engine(load_model(options()), {});
   CompletionRequest request;
-  request.prompt = engine.encode("ama ");
+  request.prompt = encoded(engine, "ama ");
   request.choice.temperature = 0;
   request.max_units = 60;
   engine.add(request);

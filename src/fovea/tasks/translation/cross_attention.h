@@ -8,6 +8,7 @@
 
 #include "fovea/analysis/alignment.h"
 #include "fovea/nn/model.h"
+#include "fovea/tasks/translation/link_choice.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/text/words.h"
 
@@ -23,13 +24,6 @@ using SeeCrossAttention = std::function<void(size_t index, const at::Tensor& wei
 // null leaves them to the caller.
 void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see);
-
-// The weights that make links, and how they do.
-struct LinkChoice {
-  int64_t layer = 0, head = 0;  // from 1; 0: the mean
-  bool shifted = false;         // read target token t from the step whose input it is
-  bool soft = false;            // weights of words from those of pieces first; else links of pieces first
-};
 
 // Throws an Error if the model lacks the layer or the head; `prefix` is of the options' names ("--alignment-").
 void require_layer_and_head(const ModelConfig& model, const LinkChoice& choice, std::string_view prefix);

@@ -60,7 +60,7 @@ struct TranslationEngine::Parts {
 
   void finish(Pending& of, const std::vector<search::Hypothesis>& best) {
     for (const search::Hypothesis& hypothesis : best) {
-      EngineTranslation translation{{models::written_text(loaded.target, hypothesis)}};
+      EngineTranslation translation{models::written_text(loaded.target, hypothesis)};
       for (const int64_t token : hypothesis.tokens) translation.pieces.push_back(loaded.target.piece(token));
       translation.log_probs = hypothesis.log_probs;
       translation.is_cut = hypothesis.is_cut;

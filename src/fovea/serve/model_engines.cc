@@ -1,0 +1,181 @@
+#include "fovea/serve/model_engines.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "fovea/base/empty_line.h"
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/trained_model.h"
+#include "fovea/nn/checkpoint_choice.h"
+#include "fovea/tasks/language/engine.h"
+#include "fovea/tasks/translation/cross_attention.h"
+#include "fovea/tasks/translation/engine.h"
+#include "fovea/text/sentencepiece_model.h"
+#include "fovea/text/words.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+constexpr models::EngineLimits kNoLimits{.max_rows = kAny, .max_tokens = kAny};
+
+// Options of a command for the model of one folder.
+template <class Options>
+Options trained_options(const ModelPlace& place, const ServeOptions& serve) {
+  Options options;
+  static_cast<AttentionOverride&>(options) = serve;
+  static_cast<MachineOptions&>(options) = serve;
+  options.model = place.folder;
+  options.precision = serve.precision;
+  return options;
+}
+
+// The attention between a sentence and the pieces of its translation; empty if one of both is.
+AttentionMap attention_of(const translation::TranslationEngine& engine, const std::string& sentence,
+                          const std::vector<std::string>& pieces) {
+  const translation::LoadedModel& loaded = engine.model();
+  translation::WordPair pair{text::encode_words(loaded.source, sentence), {}};
+  text::cut(pair.source, engine.limit().tokens);
+  AttentionMap map;
+  for (const std::string& piece : pieces) {
+    const std::optional<int64_t> id = loaded.target.find(piece);
+    if (!id) return {};
+    pair.target.pieces.push_back(*id);
+    map.target.push_back(piece);
+  }
+  if (pair.is_empty()) return {};
+  for (const int64_t id : pair.source.pieces) map.source.push_back(loaded.source.piece(id));
+  map.source.emplace_back("</s>");
+  map.target.emplace_back("</s>");
+  nn::Model model = loaded.model;
+  const translation::SentencePair tokens = with_eos(pair, loaded.source.eos(), loaded.target.eos());
+  see_cross_attention(model, std::span(&tokens, 1), {}, "translating", [&](size_t, const at::Tensor& weights) {
+    const at::Tensor mean = weights.mean(at::IntArrayRef({0, 1})).contiguous();
+    map.weights.assign(mean.data_ptr<float>(), mean.data_ptr<float>() + mean.numel());
+  });
+  return map;
+}
+
+class TranslatingEngine final : public Engine, public SentenceReader {
+ public:
+  TranslatingEngine(translation::LoadedModel loaded, const translation::TranslationEngine::Options& options)
+      : engine_(std::move(loaded), options) {}
+
+  const SentenceReader* sentences() const override { return this; }
+  const UnitReader* texts() const override { return nullptr; }
+
+  Ticket add(PartInput input) override {
+    auto& sentence = std::get<SentenceInput>(input);
+    std::string text = sentence.wants_attention ? sentence.request.text : std::string();
+    const Ticket ticket = engine_.add(std::move(sentence.request));
+    if (sentence.wants_attention) shown_.emplace(ticket, std::move(text));
+    return ticket;
+  }
+  bool step() override {
+    try {
+      return engine_.step();
+    } catch (...) {
+      shown_.clear();
+      throw;
+    }
+  }
+  std::vector<EngineOutput> take() override {
+    std::vector<EngineOutput> outputs;
+    for (auto& [ticket, result] : engine_.take()) {
+      SentenceOutput output{std::move(result), {}};
+      if (const auto shown = shown_.extract(ticket))
+        output.attention = attention_of(engine_, shown.mapped(), output.result.best.front().pieces);
+      outputs.push_back({ticket, std::move(output)});
+    }
+    return outputs;
+  }
+  void cancel(Ticket ticket) override {
+    engine_.cancel(ticket);
+    shown_.erase(ticket);
+  }
+  EngineCounts counts() const override { return engine_.counts(); }
+
+  models::Sentence tokens(std::string_view sentence) const override {
+    return is_empty_line(sentence) ? models::Sentence() : engine_.model().source.encode(sentence);
+  }
+  int64_t count_unknown(const models::Sentence& tokens) const override {
+    return std::ranges::count(tokens, engine_.model().source.unk());
+  }
+  std::string_view language_mark(std::string_view text) const override {
+    const std::string_view mark = text::leading_language_mark(text);
+    const bool is_known = !mark.empty() && engine_.model().source.find(mark);
+    return is_known ? mark : std::string_view();
+  }
+  int64_t longest_sentence() const override { return engine_.limit().tokens; }
+
+ private:
+  translation::TranslationEngine engine_;
+  std::map<Ticket, std::string> shown_;  // the sentences whose attention is wanted
+};
+
+class CompletingEngine final : public Engine, public UnitReader {
+ public:
+  CompletingEngine(language::LoadedModel loaded, const language::CompletionEngine::Options& options)
+      : engine_(std::move(loaded), options), ends_texts_(unit_rules(engine_.model(), true).last.has_value()) {}
+
+  const SentenceReader* sentences() const override { return nullptr; }
+  const UnitReader* texts() const override { return this; }
+
+  Ticket add(PartInput input) override { return engine_.add(std::get<language::CompletionRequest>(std::move(input))); }
+  bool step() override { return engine_.step(); }
+  std::vector<EngineOutput> take() override {
+    std::vector<EngineOutput> outputs;
+    for (language::CompletionPart& part : engine_.take()) {
+      const Ticket ticket = part.ticket;
+      outputs.push_back({ticket, std::move(part)});
+    }
+    return outputs;
+  }
+  void cancel(Ticket ticket) override { engine_.cancel(ticket); }
+  EngineCounts counts() const override { return engine_.counts(); }
+
+  const text::Units& units() const override { return engine_.model().units; }
+  std::optional<int64_t> longest(int64_t prompt_units) const override { return engine_.longest(prompt_units); }
+  bool ends_texts() const override { return ends_texts_; }
+
+ private:
+  language::CompletionEngine engine_;
+  bool ends_texts_;
+};
+
+std::unique_ptr<Engine> load_unused(const ModelPlace& place, const ServeOptions& options) {
+  if (nn::task_of_checkpoint(place.folder) == "language") {
+    const auto trained = trained_options<language::LanguageModelOptions>(place, options);
+    return std::make_unique<CompletingEngine>(
+        language::load_model(trained),
+        language::CompletionEngine::Options{
+            .layers = models::step_format(trained), .limits = kNoLimits, .cache_precision = options.cache_precision});
+  }
+  if (options.cache_precision != "model")
+    throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place.folder,
+                    "', which translates; only language models have such caches; leave the option out"));
+  const auto trained = trained_options<ModelOptions>(place, options);
+  return std::make_unique<TranslatingEngine>(
+      translation::load_model(trained),
+      translation::TranslationEngine::Options{
+          .layers = models::step_format(trained), .limits = kNoLimits, .max_length = options.max_length});
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> load_engine(const ModelPlace& place, const ServeOptions& options) {
+  std::unique_ptr<Engine> engine = load_unused(place, options);
+  if (engine->sentences() != nullptr) {
+    (void)engine->add(SentenceInput{{.text = "1", .max_length_factor = 1}});
+  } else {
+    (void)engine->add(language::CompletionRequest{.prompt = {}, .max_units = 1});
+  }
+  while (engine->step()) continue;
+  (void)engine->take();
+  return engine;
+}
+
+}  // namespace fovea::serve

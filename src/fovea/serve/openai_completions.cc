@@ -139,6 +139,7 @@ struct TextsJob : CompletionJob {
   std::vector<Choice> choices;
   int64_t prompt_units = 0, new_units = 0;
   size_t left = 0;
+  bool has_begun = false;  // the stream; of the worker's thread
 };
 
 std::vector<int64_t> encoded(const ServedModel& model, const std::string& prompt) {
@@ -201,6 +202,22 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   return wishes;
 }
 
+// Every text of the request looks for each stop behind each token, so they are few and short.
+std::vector<std::string> stops_of(const Fields& fields) {
+  constexpr size_t kMostStops = 64, kMostStopBytes = 2000;
+  std::vector<std::string> stops = fields.texts("stop");
+  if (std::ranges::find(stops, "") != stops.end())
+    throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
+  size_t bytes = 0;
+  for (const std::string& stop : stops) bytes += stop.size();
+  if (stops.size() > kMostStops || bytes > kMostStopBytes)
+    throw HttpError(400,
+                    cat("stop: got ", stops.size(), " texts of ", bytes, " bytes together; expected at most ",
+                        kMostStops, " of ", kMostStopBytes, " bytes"),
+                    "stop");
+  return stops;
+}
+
 language::CompletionRequest request_of(const Fields& fields, const CompletionWishes& wishes,
                                        const ServeOptions& options) {
   language::CompletionRequest request;
@@ -210,9 +227,7 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
   request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
   if (request.choice.top_p == 0)
     throw HttpError(400, "top_p: got 0; expected a probability above 0, at most 1", "top_p");
-  if (fields.has("stop")) request.stop = fields.texts("stop");
-  if (std::ranges::find(request.stop, "") != request.stop.end())
-    throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
+  if (fields.has("stop")) request.stop = stops_of(fields);
   request.num_top = wishes.log_probs;
   request.scores_prompt = wishes.scores_prompt() || request.max_units == 0;
   request.allow_unk = options.allow_unk;
@@ -294,8 +309,20 @@ void answer_whole(TextsJob& job) {
   job.exchange->answer(json_response(answer));
 }
 
+void begin_stream(TextsJob& job) {
+  job.exchange->begin(event_stream());
+  if (!job.wishes.echo) return;
+  for (size_t i = 0; i < job.choices.size(); ++i) {
+    language::CompletionPart part;
+    part.text = prompt_of(job, i);
+    send_part(job, i, part, {});
+  }
+}
+
 void take_part(CompletionJob& taking, size_t index, const language::CompletionPart& part) {
   auto& job = static_cast<TextsJob&>(taking);
+  // A stream begins with its first part: before it, a refusal can still have its status.
+  if (job.wishes.streams && !std::exchange(job.has_begun, true)) begin_stream(job);
   Choice& choice = job.choices[index];
   Json log_probs;
   if (choice.scores) {
@@ -325,16 +352,6 @@ int64_t seed_of(const Fields& fields) {
   return static_cast<int64_t>(random());
 }
 
-void begin_stream(TextsJob& job) {
-  job.exchange->begin(event_stream());
-  if (!job.wishes.echo) return;
-  for (size_t i = 0; i < job.choices.size(); ++i) {
-    language::CompletionPart part;
-    part.text = prompt_of(job, i);
-    send_part(job, i, part, {});
-  }
-}
-
 }  // namespace
 
 void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
@@ -352,9 +369,11 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
   if (total > context.options.max_texts)
     throw HttpError(413, cat("got ", total, " texts to make; expected at most ", context.options.max_texts), "prompt");
   for (const std::vector<int64_t>& prompt : prompts) {
+    require_waiting(*exchange);
     require_room(*job->model, std::ssize(prompt), request.max_units);
     job->prompts.push_back(text_of(*job->model, prompt));
     job->prompt_units += std::ssize(prompt);
+    require_tokens(context, count * (job->prompt_units + 1));
   }
   for (int64_t i = 0; i < total; ++i) {
     request.prompt = prompts[static_cast<size_t>(i / count)];
@@ -373,7 +392,6 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
     failed.exchange->answer(kOpenAi.refusal(failure.status, failure.message, {}));
   };
   queue_job(context, job);
-  if (job->wishes.streams) begin_stream(*job);
 }
 
 }  // namespace fovea::serve

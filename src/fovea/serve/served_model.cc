@@ -45,6 +45,15 @@ bool fits_language(const std::string& asked, const std::string& known) {
 // A model whose given name is not a pair answers requests with this name alone.
 bool takes_any_pair(const ModelPlace& place) { return place.source.empty() && !place.is_named; }
 
+// The bytes that a token stands for, at most. Vocabularies of words have some long pieces, which no sentence is made
+// of, and unknown text is one token however long it is.
+int64_t bytes_of_token(const text::Vocab& vocab) {
+  constexpr int64_t kLeast = 16, kMost = 64;
+  int64_t longest = kLeast;
+  for (int64_t id = 0; id < vocab.size(); ++id) longest = std::max(longest, std::ssize(vocab.piece(id)));
+  return std::min(longest, kMost);
+}
+
 std::string pairs_of(const ModelList& models) {
   std::vector<std::string> names;
   for (const auto& model : models)
@@ -90,6 +99,7 @@ ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_
   translation_->add({.text = "1", .max_length_factor = 1});
   while (translation_->step()) continue;
   translation_->take();
+  longest_sentence_bytes_ = longest_sentence() * bytes_of_token(translation_->model().source);
 }
 
 translation::Sentence ServedModel::tokens(std::string_view sentence) const {

@@ -32,6 +32,8 @@ class ServedModel {
   // The mark of the wanted language at the beginning of a text, for a model that translates; empty without one.
   std::string_view language_mark(std::string_view text) const;
   int64_t longest_sentence() const;  // in tokens, </s> not included
+  // In bytes: longer text has more tokens than a sentence may have, or is no text that the vocabulary knows.
+  int64_t longest_sentence_bytes() const { return longest_sentence_bytes_; }
 
   translation::TranslationEngine& translation() const { return *translation_; }
   language::CompletionEngine& completion() const { return *completion_; }
@@ -41,6 +43,7 @@ class ServedModel {
   ModelPlace place_;
   std::unique_ptr<translation::TranslationEngine> translation_;
   std::unique_ptr<language::CompletionEngine> completion_;
+  int64_t longest_sentence_bytes_ = 0;
 };
 
 // Throws an HttpError of status 400 if the model does not translate from `source` into `target`; empty: any.

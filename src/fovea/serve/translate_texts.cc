@@ -34,10 +34,13 @@ class Planner {
   }
 
  private:
-  text::SentenceSplitter& splitter() { return context_.splitter(task_.source_language); }
+  text::SentenceSplitter& splitter() { return splitter_of(task_.source_language); }
   void plan_markup(const std::string& text, PlannedText& planned) {
     const bool splits = task_.splitting && *task_.splitting != Splitting::kNever;
     std::vector<MarkupPart> parts = parse_markup(text, *task_.markup, splits ? &splitter() : nullptr);
+    size_t marks = 0;
+    for (const MarkupPart& part : parts) marks += part.marks.size();
+    take_room(marks * sizeof(InlineMark));
     for (const MarkupPart& part : parts)
       if (!part.text.empty()) add_sentence(part.text, planned, !part.marks.empty());
     planned.form = std::move(parts);
@@ -50,7 +53,19 @@ class Planner {
     job_.marked.push_back(job_.requests.size());
     return cat(mark_, " ", sentence);
   }
+  void take_room(size_t bytes) {
+    if (!job_.room.take(bytes)) throw HttpError(503, "other requests fill the memory; ask again later");
+  }
+  // Refuses a sentence by its bytes before it is encoded, which takes longer.
+  void require_short(const std::string& sentence) const {
+    const int64_t most = job_.model->longest_sentence_bytes();
+    if (std::ssize(sentence) > most && !is_empty_line(sentence))
+      throw HttpError(400, cat("a sentence has ", sentence.size(), " bytes; expected at most ", most,
+                               "; divide it by full stops or line ends"));
+  }
   void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
+    require_waiting(*job_.exchange);
+    require_short(sentence);
     translation::EngineRequest request = task_.search;
     request.text = marked(sentence);
     request.tokens = job_.model->tokens(request.text);
@@ -63,12 +78,15 @@ class Planner {
     planned.sentences.push_back(job_.requests.size());
     job_.requests.push_back(std::move(request));
     job_.part_tokens.push_back(tokens + 1);  // and </s>
+    tokens_ += tokens + 1;
+    require_tokens(context_, tokens_);
   }
 
   Context& context_;
   const TextTask& task_;
   TextJob& job_;
   std::string mark_;  // of the language that the text wants
+  int64_t tokens_ = 0;
 };
 
 void warn_of_missing_terms(const TextJob& job) {
@@ -132,11 +150,14 @@ translation::EngineRequest usual_search(const ServeOptions& options) {
   return request;
 }
 
-void queue_job(Context& context, const std::shared_ptr<Job>& job) {
-  const int64_t tokens = std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0});
+void require_tokens(const Context& context, int64_t tokens) {
   if (tokens > context.queue.max_tokens())
-    throw HttpError(413, cat("the request has ", tokens, " tokens; expected at most ", context.queue.max_tokens(),
-                             "; send the text in several requests"));
+    throw HttpError(413, cat("the request has at least ", tokens, " tokens; expected at most ",
+                             context.queue.max_tokens(), "; send the text in several requests"));
+}
+
+void queue_job(Context& context, const std::shared_ptr<Job>& job) {
+  require_tokens(context, std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0}));
   if (!context.queue.push(job))
     throw HttpError(503, cat(context.queue.tokens(), " tokens of other requests wait; ask again later"));
 }
@@ -149,6 +170,7 @@ void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange
   const auto job = std::make_shared<TextJob>(exchange);
   job->model = task.model;
   job->wants_attention = task.wants_attention;
+  job->room = RoomShare(context.room);
   Planner planner(context, task, *job);
   for (const std::string& text : task.texts) planner.add(text);
   job->left = job->requests.size();

@@ -32,6 +32,7 @@ struct PlannedText {
 struct TextJob : TranslationJob {
   using TranslationJob::TranslationJob;
   std::vector<PlannedText> texts;
+  RoomShare room;              // what the parsed texts take
   std::vector<size_t> marked;  // numbers of the parts before whose sentences a mark of the language was put
 
   // Makes the links of these parts those of the sentences without the mark, which is a word of its own.
@@ -47,6 +48,9 @@ struct TextJob : TranslationJob {
 // long, too many texts, or a full queue.
 void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
                      std::function<Response(TextJob& job)> answer);
+
+// Throws an HttpError if a request of so many tokens can never be queued.
+void require_tokens(const Context& context, int64_t tokens);
 
 // Queues a job whose parts are filled in. Throws an HttpError if the queue has no room.
 void queue_job(Context& context, const std::shared_ptr<Job>& job);

@@ -13,7 +13,7 @@ namespace fovea::growth {
 struct Case {
   std::string name;
   size_t bytes;  // of the smallest input; the others are twice, four and eight times as large
-  // Makes an input of about so many bytes, and returns the work that is measured: reading it.
+  // Makes an input of about that size, and returns the work that is measured: reading it.
   std::function<std::function<void()>(size_t bytes)> prepare;
   std::string refusal = {};  // a part of the message with which every such input is refused; "": it is read
 };
@@ -23,9 +23,11 @@ std::string repeated(std::string_view text, size_t bytes);
 // The unit again and again, each time with another number in place of '#'.
 std::string numbered(std::string_view unit, size_t bytes);
 
-// A case whose input is `text` and whose reader takes it as a text, or as the path of a file that holds it.
+// How inputs are made, and a case whose reader takes its input as a text, or as the path of a file that holds it.
 using Read = std::function<void(const std::string& text)>;
 using Make = std::function<std::string(size_t bytes)>;
+Make repeat(std::string unit);
+Make number(std::string unit);
 Case on_text(std::string name, size_t bytes, Make make, Read read);
 Case on_file(std::string name, size_t bytes, Make make, Read read);
 
@@ -36,7 +38,7 @@ std::vector<Case> vocabulary_cases();
 std::vector<Case> corpus_cases();
 std::vector<Case> file_cases();
 
-// What the work did.
+// The cost of a piece of work.
 struct Cost {
   double seconds = 0;        // of the processor, in this thread
   size_t bytes = 0;          // that were allocated, freed ones too

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <memory>
+#include <ostream>
 
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -28,6 +29,14 @@ std::string numbered(std::string_view unit, size_t bytes) {
   return all;
 }
 
+Make repeat(std::string unit) {
+  return [unit = std::move(unit)](size_t bytes) { return repeated(unit, bytes); };
+}
+
+Make number(std::string unit) {
+  return [unit = std::move(unit)](size_t bytes) { return numbered(unit, bytes); };
+}
+
 Case on_text(std::string name, size_t bytes, Make make, Read read) {
   return {.name = std::move(name), .bytes = bytes, .prepare = [make, read](size_t size) {
             return [text = make(size), read] { read(text); };
@@ -42,6 +51,9 @@ Case on_file(std::string name, size_t bytes, Make make, Read read) {
             return [path, read] { read(path); };
           }};
 }
+
+// The name of a test's parameter.
+void PrintTo(const Case& shown, std::ostream* out) { *out << shown.name; }
 
 namespace {
 

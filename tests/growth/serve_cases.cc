@@ -33,13 +33,6 @@ void read_fields(const std::string& body, std::string_view type) {
   if (fields.has("text")) (void)fields.texts("text");
 }
 
-Make repeat(std::string unit) {
-  return [unit = std::move(unit)](size_t bytes) { return repeated(unit, bytes); };
-}
-Make number(std::string unit) {
-  return [unit = std::move(unit)](size_t bytes) { return numbered(unit, bytes); };
-}
-
 }  // namespace
 
 std::vector<Case> markup_cases() {

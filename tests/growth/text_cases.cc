@@ -1,4 +1,6 @@
+#include <array>
 #include <memory>
+#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -26,13 +28,6 @@ namespace {
 
 using text::Vocab;
 using text::VocabType;
-
-Make repeat(std::string unit) {
-  return [unit = std::move(unit)](size_t bytes) { return repeated(unit, bytes); };
-}
-Make number(std::string unit) {
-  return [unit = std::move(unit)](size_t bytes) { return numbered(unit, bytes); };
-}
 
 void read_terms(const std::string& text) {
   const text::TermList terms = text::TermList::from_text(text, "terms");
@@ -104,19 +99,45 @@ std::vector<Case> text_cases() {
 
 namespace {
 
-// A vocabulary of a small text.
-Vocab trained(const std::string& type, bool byte_fallback = false) {
-  const TestFolder folder;
-  const std::string text = folder / "text", path = folder / "v.spm";
-  write_file(text, repeated("the cat sat on a mat and the dog ran to the cat .\nan old dog sat on the mat .\n", 4000));
-  text::VocabTraining training{.inputs = {text}, .output = path, .size = byte_fallback ? 300 : 40, .type = type};
-  if (type == "word" || type == "char") training.size = 0;
-  training.byte_fallback = byte_fallback;
-  text::train_vocab(training);
-  Vocab vocab = Vocab::load(path);
-  vocab.clean_lines();
-  return vocab;
+// A small text of many words.
+std::string training_text() {
+  constexpr std::array kSyllables = {"ba", "du", "kel", "mor", "ni", "tra", "the", "o", "vel", "a"};
+  std::string text;
+  uint64_t state = 1;
+  for (int word = 0; word < 4000; ++word) {
+    for (int syllable = 0; syllable <= word % 3; ++syllable) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      text += kSyllables.at((state >> 33) % kSyllables.size());
+    }
+    text += word % 9 == 8 ? " .\n" : " ";
+  }
+  return text;
 }
+
+// A vocabulary that is trained when it is first used.
+class LazyVocab {
+ public:
+  explicit LazyVocab(std::string type, bool byte_fallback = false)
+      : type_(std::move(type)), byte_fallback_(byte_fallback) {}
+  const Vocab& get() {
+    if (vocab_) return *vocab_;
+    const TestFolder folder;
+    text::VocabTraining training{.inputs = {folder / "text"}, .output = folder / "v.spm", .type = type_};
+    const bool is_counted = type_ == "word" || type_ == "char";
+    training.size = is_counted ? 0 : byte_fallback_ ? 320 : 60;
+    training.byte_fallback = byte_fallback_;
+    write_file(training.inputs.front(), training_text());
+    text::train_vocab(training);
+    vocab_ = Vocab::load(training.output);
+    vocab_->clean_lines();
+    return *vocab_;
+  }
+
+ private:
+  std::string type_;
+  bool byte_fallback_;
+  std::optional<Vocab> vocab_;
+};
 
 void encode(const Vocab& vocab, const std::string& line) {
   std::vector<int32_t> ids;
@@ -175,8 +196,9 @@ std::vector<Case> vocabulary_cases() {
   std::vector<Case> cases;
   for (const auto& [type, fallback] :
        {std::pair("unigram", false), {"bpe", false}, {"word", false}, {"char", false}, {"bpe", true}}) {
-    const auto vocab = std::make_shared<const Vocab>(trained(type, fallback));
-    encode_cases(cases, cat(type, fallback ? " with bytes" : ""), [vocab](const std::string& s) { encode(*vocab, s); });
+    const auto vocab = std::make_shared<LazyVocab>(type, fallback);
+    encode_cases(cases, cat(type, fallback ? " with bytes" : ""),
+                 [vocab](const std::string& s) { encode(vocab->get(), s); });
   }
   const auto pairs = std::make_shared<const text::BytePairs>(byte_pairs());
   encode_cases(cases, "byte pairs", [pairs](const std::string& s) {

@@ -16,7 +16,7 @@ namespace {
 using Kind = MarkupToken::Kind;
 
 constexpr int64_t kDeepest = 100;        // elements within one another; deeper tags count as marks without words
-constexpr size_t kMostPunctuation = 16;  // bytes that may stand between an element and the blank beside it
+constexpr size_t kMostPunctuation = 15;  // bytes that may stand between an element and the blank beside it
 
 bool is_punctuation(char c) { return c > ' ' && c < 127 && std::isalnum(static_cast<unsigned char>(c)) == 0; }
 
@@ -30,7 +30,7 @@ std::string_view leading_punctuation(std::string_view text) {
                                                                                 : std::string_view();
 }
 
-// The same, from the last blank on.
+// Likewise the punctuation behind the last blank.
 std::string_view trailing_punctuation(std::string_view text) {
   const std::string_view near = text.substr(text.size() - std::min(text.size(), kMostPunctuation + 1));
   const auto behind = std::find_if_not(near.rbegin(), near.rend(), is_punctuation);
@@ -278,7 +278,7 @@ class MarkupParser {
  public:
   explicit MarkupParser(text::SentenceSplitter* splitter) : splitter_(splitter) {}
 
-  void add(const MarkupToken& token) { tokens_.push_back(token); }
+  void add(MarkupToken token) { tokens_.push_back(std::move(token)); }
   // Text whose line ends are seen, as in <pre>: each line stands alone.
   void add_lines(std::string_view text) {
     while (!text.empty()) {
@@ -372,14 +372,14 @@ std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, t
   MarkupParser parser(splitter);
   bool is_preformatted = false;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const MarkupToken& token = tokens[i];
+    MarkupToken& token = tokens[i];
     if (is_html && token.name == "pre") is_preformatted = token.kind == Kind::kOpening;
     if (is_html ? text::is_block_element(token.name) : outline[i]) {
       parser.add_block_tag(token.bytes);
     } else if (is_preformatted && token.kind == Kind::kText) {
       parser.add_lines(token.bytes);
     } else {
-      parser.add(token);
+      parser.add(std::move(token));
     }
   }
   return parser.finish();

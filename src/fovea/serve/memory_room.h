@@ -42,7 +42,7 @@ class RoomShare {
   ~RoomShare() {
     if (room_ != nullptr) room_->give_back(bytes_);
   }
-  // Returns false, and takes nothing, without room for so many bytes more.
+  // Returns false, and takes nothing, if the room does not have these bytes.
   bool take(size_t bytes) {
     if (room_ == nullptr || !room_->take(bytes)) return false;
     bytes_ += bytes;

@@ -32,7 +32,7 @@ class ServedModel {
   // The mark of the wanted language at the beginning of a text, for a model that translates; empty without one.
   std::string_view language_mark(std::string_view text) const;
   int64_t longest_sentence() const;  // in tokens, </s> not included
-  // In bytes: longer text has more tokens than a sentence may have, or is no text that the vocabulary knows.
+  // In bytes: longer text has more tokens than a sentence may have, or the vocabulary does not know it.
   int64_t longest_sentence_bytes() const { return longest_sentence_bytes_; }
 
   translation::TranslationEngine& translation() const { return *translation_; }

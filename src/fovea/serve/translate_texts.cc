@@ -11,6 +11,9 @@
 namespace fovea::serve {
 namespace {
 
+// Tags take a hundred times the memory of their bytes.
+constexpr int64_t kMostTags = 100'000;
+
 // Adds the sentences of a text to a job.
 class Planner {
  public:
@@ -36,6 +39,10 @@ class Planner {
  private:
   text::SentenceSplitter& splitter() { return splitter_of(task_.source_language); }
   void plan_markup(const std::string& text, PlannedText& planned) {
+    tags_ += std::ranges::count(text, '<');
+    if (tags_ > kMostTags)
+      throw HttpError(413, cat("the texts have ", tags_, " times '<'; expected at most ", kMostTags,
+                               " tags; send the text in several requests"));
     const bool splits = task_.splitting && *task_.splitting != Splitting::kNever;
     std::vector<MarkupPart> parts = parse_markup(text, *task_.markup, splits ? &splitter() : nullptr);
     size_t marks = 0;
@@ -86,7 +93,7 @@ class Planner {
   const TextTask& task_;
   TextJob& job_;
   std::string mark_;  // of the language that the text wants
-  int64_t tokens_ = 0;
+  int64_t tokens_ = 0, tags_ = 0;
 };
 
 void warn_of_missing_terms(const TextJob& job) {

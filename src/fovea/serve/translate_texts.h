@@ -49,7 +49,7 @@ struct TextJob : TranslationJob {
 void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
                      std::function<Response(TextJob& job)> answer);
 
-// Throws an HttpError if a request of so many tokens can never be queued.
+// Throws an HttpError if a request of that many tokens can never be queued.
 void require_tokens(const Context& context, int64_t tokens);
 
 // Queues a job whose parts are filled in. Throws an HttpError if the queue has no room.

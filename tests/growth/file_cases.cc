@@ -198,26 +198,25 @@ std::vector<Case> file_cases() {
     from_yaml(text, "train.yml", config);
   };
   add("a YAML value", around("valid-metrics: ", "x", "\n"), yaml);
-  cases.back().refusal = "train.yml";
-  add("a quoted YAML value", around("valid-sets: \"", "x", "\"\n"), yaml);
-  add("a YAML value of escapes", around("valid-sets: \"", "\\x41", "\"\n"), yaml);
-  add("a YAML value in lines", around("valid-sets: ", "x\n  ", "\n"), yaml);
-  add("a YAML block", around("valid-sets: |\n", "  x\n", "\n"), yaml);
-  add("a YAML list", around("valid-sets: [", "x, ", "x]\n"), yaml);
-  add("a YAML list in lines", around("valid-sets:\n", "- x\n", ""), yaml);
-  add("YAML comments", around("", "# x\n", "valid-sets: x\n"), yaml);
-  add("a YAML comment", around("# ", "x", "\nvalid-sets: x\n"), yaml);
-  add("YAML blanks", around("valid-sets: x", " ", "\n"), yaml);
+  add("a quoted YAML value", around("valid-metrics: \"", "x", "\"\n"), yaml);
+  add("a YAML value of escapes", around("valid-metrics: \"", "\\x41", "\"\n"), yaml);
+  add("a YAML value in lines", around("valid-metrics: ", "x\n  ", "\n"), yaml);
+  add("a YAML block", around("valid-metrics: |\n", "  x\n", "\n"), yaml);
+  add("a YAML list", around("valid-metrics: [", "x, ", "x]\n"), yaml);
+  add("a YAML list in lines", around("valid-metrics:\n", "- x\n", ""), yaml);
+  add("YAML comments", around("", "# x\n", "valid-metrics: x\n"), yaml);
+  add("a YAML comment", around("# ", "x", "\nvalid-metrics: x\n"), yaml);
+  add("YAML blanks", around("valid-metrics: x", " ", "\n"), yaml);
   add("YAML keys", numbered_around("", "k#: x\n", ""), yaml);
   cases.back().refusal = "unknown key";
-  add("YAML depth", around("valid-sets: ", "[", "\n"), yaml);
+  add("YAML depth", around("valid-metrics: ", "[", "\n"), yaml);
   cases.back().refusal = "train.yml";
-  add("YAML maps", around("valid-sets: ", "{a: ", "\n"), yaml);
+  add("YAML maps", around("valid-metrics: ", "{a: ", "\n"), yaml);
   cases.back().refusal = "train.yml";
   add("YAML documents", around("", "---\n", ""), yaml);
   cases.back().refusal = "YAML documents";
-  add("YAML anchors", numbered_around("valid-sets: [", "&a# x, ", "*a1]\n"), yaml);
-  add("YAML aliases", around("valid-sets: [&a x, ", "*a, ", "x]\n"), yaml);
+  add("YAML anchors", numbered_around("valid-metrics: [", "&a# x, ", "*a1]\n"), yaml);
+  add("YAML aliases", around("valid-metrics: [&a x, ", "*a, ", "x]\n"), yaml);
   add("a map", numbered_around("", "k#: x\n", ""), [](const auto& s) { (void)nn::parse_map(s, "checksums.yml"); });
   add("captions", numbered_around("", "#.jpg#0\ta dog\n", ""),
       [](const auto& s) { (void)data::parse_captions(s, "captions", {"train"}); });
@@ -234,9 +233,14 @@ std::vector<Case> file_cases() {
       numbered_around("{\"images\": [", "{\"split\": \"s#\", \"cocoid\": 1, \"sentences\": [{\"raw\": \"x\"}]},",
                       "{\"split\": \"train\", \"cocoid\": 1, \"sentences\": [{\"raw\": \"x\"}]}]}"),
       json_captions);
-  add("a run's record", numbered_around("", "{\"updates\": #, \"loss\": 2.5}\n", ""),
+  add("a run's record",
+      numbered_around("", "{\"event\": \"train\", \"updates\": #, \"cost\": 2.5, \"elapsed\": 1.0}\n", ""),
       [](const auto& s) { (void)analysis::parse_run_curves(s, "log.jsonl"); });
-  add("measures of a run", numbered_around("", "{\"updates\": 1, \"valid\": {\"m#\": 2.5}}\n", ""),
+  add("measures of a run",
+      numbered_around("",
+                      "{\"event\": \"valid\", \"updates\": 1, \"metric\": \"m#\", \"value\": 2.5, \"new_best\": true, "
+                      "\"elapsed\": 1.0}\n",
+                      ""),
       [](const auto& s) { (void)analysis::parse_run_curves(s, "log.jsonl"); });
   add("gold links", numbered_around("", "1-2 3p4 ", ""), [](const auto& s) {
     (void)analysis::parse_gold_links(s, {}, {20, 30});

@@ -85,6 +85,7 @@ std::vector<Case> text_cases() {
   add("quoted terms", number("\"a \"\"#\"\"\"\tx\n"), read_terms);
   add(
       "a quoted term", [](size_t n) { return "x\ty\n\"" + repeated("\"\"", n) + "\"\tx\n"; }, read_terms);
+  cases.back().refusal = "expected at most 100";
   for (const char* const unit : {"a,b\n", "\"a\nb\",c\n", "\"\"\"\",", ",", "\r", "\"a\"\"\",b\n"})
     add(cat("CSV ", one_line(unit)), repeat(unit), [](const auto& s) { (void)text::parse_csv(s, "csv"); });
   for (const char* const unit : {"\u0301\u0323", "\u0301", "e\u0301", "\u1100\u1161", "\u00a0", " ", "\u00ad", "\ufeff",
@@ -93,7 +94,7 @@ std::vector<Case> text_cases() {
   for (const char* const unit :
        {"<a", "<", "</", "&a", "&", "_a", "a_b", "~x", "(_F)", "<br/>", "&amp;", "<p>", "&#", "a&b ", "> ", "_x "})
     add(cat("a pair of ", unit), repeat(unit), clean_pair);
-  add("clauses of one first word", number("if #\tconjunction\n"), read_clauses);
+  add("clauses of one first word", number("conjunction\tif #\n"), read_clauses);
   return cases;
 }
 

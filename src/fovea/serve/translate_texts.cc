@@ -14,6 +14,10 @@ namespace {
 // Tags take a hundred times the memory of their bytes.
 constexpr int64_t kMostTags = 100'000;
 
+void take_room(TextJob& job, size_t bytes) {
+  if (!job.room.take(bytes)) throw HttpError(503, "other requests fill the memory; ask again later");
+}
+
 // Adds the sentences of a text to a job.
 class Planner {
  public:
@@ -47,7 +51,7 @@ class Planner {
     std::vector<MarkupPart> parts = parse_markup(text, *task_.markup, splits ? &splitter() : nullptr);
     size_t marks = 0;
     for (const MarkupPart& part : parts) marks += part.marks.size();
-    take_room(marks * sizeof(InlineMark));
+    take_room(job_, marks * sizeof(InlineMark));
     for (const MarkupPart& part : parts)
       if (!part.text.empty()) add_sentence(part.text, planned, !part.marks.empty());
     planned.form = std::move(parts);
@@ -59,9 +63,6 @@ class Planner {
     if (!own.empty() || mark_.empty() || is_empty_line(sentence)) return sentence;
     job_.marked.push_back(job_.requests.size());
     return cat(mark_, " ", sentence);
-  }
-  void take_room(size_t bytes) {
-    if (!job_.room.take(bytes)) throw HttpError(503, "other requests fill the memory; ask again later");
   }
   // Refuses a sentence by its bytes before it is encoded, which takes longer.
   void require_short(const std::string& sentence) const {
@@ -178,6 +179,8 @@ void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange
   job->model = task.model;
   job->wants_attention = task.wants_attention;
   job->room = RoomShare(context.room);
+  const bool has_own_terms = task.search.terms.use_count() == 1;  // or they are a glossary's
+  if (has_own_terms) take_room(*job, task.search.terms->memory());
   Planner planner(context, task, *job);
   for (const std::string& text : task.texts) planner.add(text);
   job->left = job->requests.size();

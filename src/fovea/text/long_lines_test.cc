@@ -81,7 +81,9 @@ TEST(LongLines, AreEncodedAsTheirUnits) {
     ASSERT_EQ(vocab->pieces(text).size(), ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
       EXPECT_EQ(spans[i].id, ids[i]);
-      if (i > 0) EXPECT_EQ(spans[i].begin, spans[i - 1].end);
+      if (i > 0) {
+        EXPECT_EQ(spans[i].begin, spans[i - 1].end);
+      }
     }
     EXPECT_EQ(spans.front().begin, 0U);
   }

@@ -116,6 +116,11 @@ void TermList::add(size_t term, Known& known) {
 
 std::string TermList::where(const Term& term) const { return term.line > 0 ? cat(name_, ", line ", term.line) : name_; }
 
+size_t TermList::memory() const {
+  constexpr size_t kOfWord = 80, kOfBranch = 80, kOfTerm = 160;  // with what containers and the heap add
+  return words_.size() * kOfWord + ends_.size() * kOfBranch + terms_.size() * kOfTerm;
+}
+
 namespace {
 
 // The columns of the line, which is number `line` of `name`.

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@ class TermList {
 
   const std::vector<Term>& terms() const { return terms_; }
   std::string where(const Term& term) const;  // "terms.tsv, line 7"
+  size_t memory() const;                      // about as many bytes as the list takes
 
   // Returns the terms of each place of the line where a source stands, as their numbers in terms(), in the order of the
   // places: those of the longest source that begins at a word and has no word of an earlier place. The first word of

@@ -130,9 +130,12 @@ TEST_F(VocabTest, LongUnknownRunsAreOnePiece) {
       ASSERT_EQ(pieces.size(), spans.size());
       for (size_t i = 0; i < spans.size(); ++i) {
         EXPECT_EQ(spans[i].id, others[i].id);
-        if (i > 0) EXPECT_EQ(spans[i].begin, spans[i - 1].end);
-        if (spans[i].id == vocab.unk())
+        if (i > 0) {
+          EXPECT_EQ(spans[i].begin, spans[i - 1].end);
+        }
+        if (spans[i].id == vocab.unk()) {
           EXPECT_EQ(pieces[i], line.substr(spans[i].begin, spans[i].end - spans[i].begin));
+        }
       }
       EXPECT_EQ(spans.back().end, line.size());
       EXPECT_EQ(vocab.spelt(line), line);

@@ -91,10 +91,11 @@ class BadInput(unittest.TestCase):
         most = lambda: int(status.read_text().split("VmHWM:")[1].split()[0]) // 1024  # MiB
         before = most()
         tags = 30_000
-        code, answer, _ = ask(text="x<b>x</b>" * tags, format="html")
+        code, answer, _ = ask(text="x" + "<b></b>" * tags, format="html")
         self.assertEqual(code, 200, answer)
         self.assertEqual(answer["translations"][0]["text"].count("<b>"), tags)
         self.assertLess(most() - before, 250)
+        self.assertEqual(ask(text="x<b>x</b>" * tags, format="html")[0], 400)  # one word of 60,000 bytes
         code, answer, _ = ask(text="x<b>x</b>" * 60_000, format="html")
         self.assertEqual(code, 413, answer)
         self.assertIn("expected at most 100000 tags", answer["error"])

@@ -2,6 +2,7 @@
 """`fovea serve` with bad input, too much work, clients that leave, signals, keys and other pages."""
 import json
 import os
+import pathlib
 import signal
 import socket
 import time
@@ -82,6 +83,33 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.status(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), 413)
         chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
         self.assertEqual(self.status(POST + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 4), 413)
+
+    def test_costly_texts(self):
+        """Requests whose cost could grow like the square of their size. Memory is counted, not time."""
+        ask = lambda **body: self.server.post("/translate", body)
+        status = pathlib.Path(f"/proc/{self.server.process.pid}/status")
+        most = lambda: int(status.read_text().split("VmHWM:")[1].split()[0]) // 1024  # MiB
+        before = most()
+        tags = 30_000
+        code, answer, _ = ask(text="x" + "<b></b>" * tags, format="html")
+        self.assertEqual(code, 200, answer)
+        self.assertEqual(answer["translations"][0]["text"].count("<b>"), tags)
+        self.assertLess(most() - before, 250)
+        self.assertEqual(ask(text="x<b>x</b>" * tags, format="html")[0], 400)  # one word of 60,000 bytes
+        code, answer, _ = ask(text="x<b>x</b>" * 60_000, format="html")
+        self.assertEqual(code, 413, answer)
+        self.assertIn("expected at most 100000 tags", answer["error"])
+        code, answer, _ = ask(text="\u4e00" * 100_000)
+        self.assertEqual(code, 400, answer)
+        self.assertIn("a sentence has 300000 bytes; expected at most ", answer["error"])
+        self.assertEqual(ask(text=" " * 500_000)[0], 200)
+        code, answer, _ = ask(text="a. b\n" * 100_000, split=True)
+        self.assertEqual(code, 413, answer)
+        self.assertIn("expected at most 50000", answer["error"])
+        terms = "".join(f"dog w{i}\tx\n" for i in range(20_000))
+        self.assertEqual(ask(text="dog", terms=terms)[0], 200)
+        self.assertEqual(ask(text="dog", terms="a " * 101 + "\tx")[0], 400)
+        self.assertLess(most() - before, 400)
 
     def test_bodies_that_are_not_json(self):
         for body in (b"[" * 2_000_000, b'{"text": "\xff"}', b"{", b"null", b"[]", b'{"text": ' + b'{"a":' * 100_000, b'"x"', b""):

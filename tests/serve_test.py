@@ -379,6 +379,8 @@ class OpenAi(OneServer):
     def test_a_stop_ends_a_text(self):
         whole = self.ok("/v1/completions", {"model": "lm", "prompt": "un", "max_tokens": 30, "seed": 3})["choices"][0]["text"]
         stop = re.search("[ -~]{2}", whole[5:])[0]  # whole characters
+        for many in (["x"] * 65, ["x" * 2001]):
+            self.wrong("/v1/completions", {"model": "lm", "prompt": "un", "stop": many}, 400, "expected at most 64 of 2000 bytes")
         cut = self.ok("/v1/completions", {"model": "lm", "prompt": "un", "max_tokens": 30, "seed": 3, "stop": stop})["choices"][0]
         self.assertEqual((cut["text"], cut["finish_reason"]), (whole[:whole.index(stop)], "stop"))
 

@@ -8,6 +8,14 @@
 // an Error of one line; what it loaded it checks.
 namespace fovea::fuzz {
 
+// Gives all bytes but the first to the loader that the first one names; an unknown name does nothing. Whatever the
+// bytes are, a loader gives a value or throws the project's own Error, in one line; a foreign exception ends the
+// program.
+void load(std::string_view bytes);
+
+// Leads the log's standard error nowhere; that of the sanitizers stays.
+void silence_log();
+
 // Ends the program, saying `what`, unless it holds.
 void require(bool holds, std::string_view what);
 

@@ -4,13 +4,21 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fovea/base/log.h"
 #include "loaders/loaders.h"
 
 namespace fovea::fuzz {
 
+void silence_log() {
+  std::FILE* const shown = stderr;
+  stderr = std::fopen("/dev/null", "w");
+  fovea::log::configure({.level = fovea::log::Level::kWarning, .file = {}});
+  stderr = shown;
+}
+
 void require(bool holds, std::string_view what) {
   if (holds) return;
-  std::fprintf(stderr, "fuzz_loaders: %.*s\n", static_cast<int>(what.size()), what.data());
+  std::fprintf(stderr, "fuzz: %.*s\n", static_cast<int>(what.size()), what.data());
   std::abort();
 }
 

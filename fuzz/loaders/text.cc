@@ -66,9 +66,14 @@ std::string as_characters(std::string_view text) {
     out += line;
     if (has_end) out += '\n';
   });
-  for (size_t at = 0; (at = out.find(text::kBlankSign, at)) != std::string::npos;)
-    out.replace(at, text::kBlankSign.size(), " ");
-  return out;
+  std::string with_blanks;
+  for (std::string_view rest = out;;) {
+    const size_t end = rest.find(text::kBlankSign);
+    with_blanks += rest.substr(0, end);
+    if (end == std::string_view::npos) return with_blanks;
+    with_blanks += ' ';
+    rest.remove_prefix(end + text::kBlankSign.size());
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/spec/config_size.h"
 #include "fovea/spec/config_version.h"
 #include "fovea/spec/config_yaml.h"
 #include "fovea/spec/foreign_names.h"
@@ -50,7 +51,10 @@ const FieldView* find_by_flag(const std::vector<FieldView>& fields, const std::s
 std::string config_text(const std::string& path) {
   static std::map<std::string, std::string> pipes;
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return read_text_file(path);
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    require_config_size(std::filesystem::file_size(path), path);
+    return read_text_file(path);
+  }
   require_torch();
   const auto found = pipes.find(path);
   return found != pipes.end() ? found->second : pipes.emplace(path, read_text_file(path)).first->second;

@@ -14,4 +14,9 @@ void tune_malloc() {
   mallopt(M_ARENA_MAX, 1);
 }
 
+void return_free_memory() {
+  constexpr size_t kKept = size_t{64} << 20;
+  malloc_trim(kKept);
+}
+
 }  // namespace fovea

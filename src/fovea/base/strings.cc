@@ -161,6 +161,8 @@ std::string lower(std::string_view text) {
 }
 
 std::string nearest(std::string_view name, std::span<const std::string> known) {
+  constexpr size_t kLongest = 100;  // a longer text is a mistake of another kind
+  if (name.size() > kLongest) return {};
   const std::string wanted = lower(name);
   std::string best = completion(without_dashes(wanted), known);
   if (!best.empty()) return best;

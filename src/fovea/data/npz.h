@@ -15,7 +15,8 @@ struct NpzArray {
 };
 
 // All arrays of the file by their names without ".npy". Throws an Error that begins with the file's name if it is not
-// such a file, is damaged (each member's CRC is checked), or holds an array that parse_npy_array() does not read.
+// such a file, is damaged (each member's CRC is checked), holds an array that parse_npy_array() does not read, has
+// members that share bytes, or says that it unpacks to far more than weights do.
 std::map<std::string, NpzArray> read_npz(const std::string& path);
 
 }  // namespace fovea::data

@@ -39,9 +39,14 @@ class Meteor {
 
 // Text without the separator of METEOR's protocol.
 std::string field_of_meteor(std::string_view text) {
-  std::string field(text);
-  for (size_t at = field.find("|||"); at != std::string::npos; at = field.find("|||", at)) field.erase(at, 3);
-  return field;
+  constexpr std::string_view kSeparator = "|||";
+  std::string field;
+  for (;;) {
+    const size_t end = text.find(kSeparator);
+    field += text.substr(0, end);
+    if (end == std::string_view::npos) return field;
+    text.remove_prefix(end + kSeparator.size());
+  }
 }
 
 Meteor::Meteor(const std::string& jar)

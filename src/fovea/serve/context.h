@@ -1,12 +1,14 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "fovea/serve/api_keys.h"
-#include "fovea/serve/batcher.h"
 #include "fovea/serve/http.h"
+#include "fovea/serve/memory_room.h"
 #include "fovea/serve/metrics_page.h"
 #include "fovea/serve/queue.h"
 #include "fovea/serve/request_fields.h"
@@ -23,22 +25,40 @@ struct Glossary {
   std::string entries;                   // the lines SOURCE<TAB>TARGET, as they came
   std::shared_ptr<const text::TermList> terms;
 };
-using Glossaries = std::map<std::string, Glossary>;  // by id
 
-// The state that the dialects share. The functions that answer requests run in the worker's thread, one after the
-// other.
+// The glossaries of all clients, for any thread.
+class Glossaries {
+ public:
+  std::shared_ptr<const Glossary> find(const std::string& id) const;  // null if there is none
+  std::vector<std::shared_ptr<const Glossary>> all() const;
+  // Returns false, and takes nothing, if there are `most` already.
+  bool add(std::shared_ptr<const Glossary> glossary, int64_t most);
+  void erase(const std::string& id);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Glossary>> by_id_;
+};
+
+// The state that the dialects share. The functions that answer requests run in two threads at once, so each member is
+// for any thread.
 struct Context {
   const ServeOptions& options;
   const ApiKeys& keys;
   Models& models;
   JobQueue& queue;
   Metrics& metrics;
+  MemoryRoom& room;  // for requests that are read, and for what was made of them
   Glossaries glossaries = {};
-  int64_t characters = 0;  // of texts that were translated for DeepL's clients, since the start
-  std::map<std::string, std::unique_ptr<text::SentenceSplitter>> splitters = {};
-
-  text::SentenceSplitter& splitter(const std::string& language);
+  std::atomic<int64_t> characters = 0;  // of texts that were translated for DeepL's clients, since the start
 };
+
+// The calling thread's own splitter.
+text::SentenceSplitter& splitter_of(const std::string& language);
+
+// Throws an HttpError, which nobody reads, if nobody waits for the answer any more: long work looks at it between its
+// pieces.
+void require_waiting(const Exchange& exchange);
 
 // Answers a request later, or throws: an HttpError becomes a refusal in the dialect's form.
 using Handler = void (*)(Context& context, const std::shared_ptr<Exchange>& exchange);

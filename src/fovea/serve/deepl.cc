@@ -75,13 +75,12 @@ void read_entries(Glossary& glossary, const std::string& format) {
 }
 
 // The part of the path behind "/v2/glossaries/".
-const Glossary& glossary_of_path(const Context& context, const Request& request) {
+std::shared_ptr<const Glossary> glossary_of_path(const Context& context, const Request& request) {
   std::string id = request.path.substr(std::string_view("/v2/glossaries/").size());
   id = id.substr(0, id.find('/'));
-  const auto found = context.glossaries.find(id);
-  if (found == context.glossaries.end())
-    throw HttpError(404, "this glossary does not exist; glossaries are lost when the server stops");
-  return found->second;
+  auto found = context.glossaries.find(id);
+  if (found == nullptr) throw HttpError(404, "this glossary does not exist; glossaries are lost when the server stops");
+  return found;
 }
 
 std::string required(const Fields& fields, const std::string& name) {
@@ -94,10 +93,10 @@ std::string required(const Fields& fields, const std::string& name) {
 std::shared_ptr<const text::TermList> glossary_terms(const Context& context, const std::string& id,
                                                      const std::string& source, const std::string& target) {
   const auto found = context.glossaries.find(id);
-  if (found == context.glossaries.end())
+  if (found == nullptr)
     throw HttpError(404, "glossary_id: this glossary does not exist; glossaries are lost when the server stops",
                     "glossary_id");
-  const Glossary& glossary = found->second;
+  const Glossary& glossary = *found;
   const auto base = [](const std::string& code) { return lower(code.substr(0, code.find_first_of("-_"))); };
   if (base(glossary.source) != base(source) || base(glossary.target) != base(target))
     throw HttpError(400,
@@ -107,11 +106,14 @@ std::shared_ptr<const text::TermList> glossary_terms(const Context& context, con
   return glossary.terms;
 }
 
+[[noreturn]] void refuse_more_glossaries(const Context& context) {
+  throw HttpError(456,
+                  cat("the server keeps at most ", context.options.max_glossaries, " glossaries; delete one first"));
+}
+
 void make_glossary(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const Fields fields(exchange->request());
-  if (std::ssize(context.glossaries) >= context.options.max_glossaries)
-    throw HttpError(456,
-                    cat("the server keeps at most ", context.options.max_glossaries, " glossaries; delete one first"));
+  if (std::ssize(context.glossaries.all()) >= context.options.max_glossaries) refuse_more_glossaries(context);
   Glossary glossary;
   glossary.name = required(fields, "name");
   glossary.source = lower(required(fields, "source_lang"));
@@ -128,27 +130,28 @@ void make_glossary(Context& context, const std::shared_ptr<Exchange>& exchange) 
     throw HttpError(400, "entries: got no line; expected a source and a target in each", "entries");
   glossary.id = new_glossary_id();
   glossary.created = now_text();
-  exchange->answer(json_response(glossary_json(glossary), 201));
-  context.glossaries.emplace(glossary.id, glossary);
+  const auto made = std::make_shared<const Glossary>(std::move(glossary));
+  if (!context.glossaries.add(made, context.options.max_glossaries)) refuse_more_glossaries(context);
+  exchange->answer(json_response(glossary_json(*made), 201));
 }
 
 void list_glossaries(Context& context, const std::shared_ptr<Exchange>& exchange) {
   Json list = Json::array();
-  for (const auto& [id, glossary] : context.glossaries) list.push_back(glossary_json(glossary));
+  for (const auto& glossary : context.glossaries.all()) list.push_back(glossary_json(*glossary));
   exchange->answer(json_response({{"glossaries", std::move(list)}}));
 }
 
 void show_glossary(Context& context, const std::shared_ptr<Exchange>& exchange) {
-  exchange->answer(json_response(glossary_json(glossary_of_path(context, exchange->request()))));
+  exchange->answer(json_response(glossary_json(*glossary_of_path(context, exchange->request()))));
 }
 
 void show_glossary_entries(Context& context, const std::shared_ptr<Exchange>& exchange) {
-  const Glossary& glossary = glossary_of_path(context, exchange->request());
-  exchange->answer({.body = glossary.entries, .type = "text/tab-separated-values; charset=utf-8"});
+  const auto glossary = glossary_of_path(context, exchange->request());
+  exchange->answer({.body = glossary->entries, .type = "text/tab-separated-values; charset=utf-8"});
 }
 
 void delete_glossary(Context& context, const std::shared_ptr<Exchange>& exchange) {
-  const std::string id = glossary_of_path(context, exchange->request()).id;
+  const std::string id = glossary_of_path(context, exchange->request())->id;
   context.glossaries.erase(id);
   exchange->answer({.status = 204});
 }
@@ -234,7 +237,7 @@ void translate_deepl(Context& context, const ExchangePointer& exchange) {
 
 void show_usage(Context& context, const ExchangePointer& exchange) {
   constexpr int64_t kNoLimit = 1'000'000'000'000;
-  exchange->answer(json_response({{"character_count", context.characters}, {"character_limit", kNoLimit}}));
+  exchange->answer(json_response({{"character_count", context.characters.load()}, {"character_limit", kNoLimit}}));
 }
 
 void show_deepl_languages(Context& context, const ExchangePointer& exchange) {

@@ -56,6 +56,8 @@ class SentenceReader {
   // The mark of the wanted language at the beginning of a text; empty without one.
   virtual std::string_view language_mark(std::string_view text) const = 0;
   virtual int64_t longest_sentence() const = 0;  // in tokens, </s> not included
+  // In bytes: longer text has more tokens than a sentence may have, or the vocabulary does not know it.
+  virtual int64_t longest_sentence_bytes() const = 0;
 };
 
 // The text side of a model that continues texts. For any thread.

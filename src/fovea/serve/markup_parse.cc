@@ -15,9 +15,30 @@ namespace {
 
 using Kind = MarkupToken::Kind;
 
-constexpr int64_t kDeepest = 100;  // elements within one another; deeper tags count as marks without words
+constexpr int64_t kDeepest = 100;        // elements within one another; deeper tags count as marks without words
+constexpr size_t kMostPunctuation = 15;  // bytes that may stand between an element and the blank beside it
 
 bool is_punctuation(char c) { return c > ' ' && c < 127 && std::isalnum(static_cast<unsigned char>(c)) == 0; }
+
+// The punctuation up to the next blank; empty if something else is there. A word may have many elements, so that only
+// its first bytes are looked at.
+std::string_view leading_punctuation(std::string_view text) {
+  const std::string_view near = text.substr(0, kMostPunctuation + 1);
+  const auto end = std::ranges::find_if_not(near, is_punctuation);
+  const auto size = static_cast<size_t>(end - near.begin());
+  return size <= kMostPunctuation && (size == text.size() || text[size] == ' ') ? text.substr(0, size)
+                                                                                : std::string_view();
+}
+
+// Likewise the punctuation behind the last blank.
+std::string_view trailing_punctuation(std::string_view text) {
+  const std::string_view near = text.substr(text.size() - std::min(text.size(), kMostPunctuation + 1));
+  const auto behind = std::find_if_not(near.rbegin(), near.rend(), is_punctuation);
+  const auto size = static_cast<size_t>(behind - near.rbegin());
+  return size <= kMostPunctuation && (size == text.size() || text[text.size() - size - 1] == ' ')
+             ? text.substr(text.size() - size)
+             : std::string_view();
+}
 
 // The text between two block elements: its words, and the marks between them.
 class Block {
@@ -113,13 +134,8 @@ class Block {
 // The bytes of the text at which its sentences begin, except the first.
 std::vector<size_t> Block::sentence_begins(text::SentenceSplitter& splitter) const {
   std::vector<size_t> begins;
-  size_t at = 0;
-  for (const std::string& sentence : splitter.split(text_)) {
-    const size_t found = text_.find(sentence, at);
-    if (found == std::string::npos) continue;
-    if (found > 0) begins.push_back(found);
-    at = found + sentence.size();
-  }
+  for (const text::SentencePlace& place : splitter.places(text_))
+    if (place.begin > 0) begins.push_back(place.begin);
   return begins;
 }
 
@@ -191,14 +207,8 @@ void Block::finish_marks() {
   for (const Closing& closing : closings_) {
     InlineMark& mark = marks_[closing.mark];
     if (mark.end == mark.begin) continue;
-    const size_t tail_end = std::min(text_.find(' ', closing.at), text_.size());
-    mark.tail = text_.substr(closing.at, tail_end - closing.at);
-    if (!std::ranges::all_of(mark.tail, is_punctuation)) mark.tail.clear();
-    const size_t blank =
-        openings_[closing.mark] == 0 ? std::string::npos : text_.rfind(' ', openings_[closing.mark] - 1);
-    const size_t head_begin = blank == std::string::npos ? 0 : blank + 1;
-    mark.head = text_.substr(head_begin, openings_[closing.mark] - head_begin);
-    if (!std::ranges::all_of(mark.head, is_punctuation)) mark.head.clear();
+    mark.tail = leading_punctuation(std::string_view(text_).substr(closing.at));
+    mark.head = trailing_punctuation(std::string_view(text_).substr(0, openings_[closing.mark]));
   }
 }
 
@@ -268,7 +278,7 @@ class MarkupParser {
  public:
   explicit MarkupParser(text::SentenceSplitter* splitter) : splitter_(splitter) {}
 
-  void add(const MarkupToken& token) { tokens_.push_back(token); }
+  void add(MarkupToken token) { tokens_.push_back(std::move(token)); }
   // Text whose line ends are seen, as in <pre>: each line stands alone.
   void add_lines(std::string_view text) {
     while (!text.empty()) {
@@ -362,14 +372,14 @@ std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, t
   MarkupParser parser(splitter);
   bool is_preformatted = false;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const MarkupToken& token = tokens[i];
+    MarkupToken& token = tokens[i];
     if (is_html && token.name == "pre") is_preformatted = token.kind == Kind::kOpening;
     if (is_html ? text::is_block_element(token.name) : outline[i]) {
       parser.add_block_tag(token.bytes);
     } else if (is_preformatted && token.kind == Kind::kText) {
       parser.add_lines(token.bytes);
     } else {
-      parser.add(token);
+      parser.add(std::move(token));
     }
   }
   return parser.finish();

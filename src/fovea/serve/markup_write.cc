@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "fovea/base/strings.h"
 #include "fovea/serve/markup.h"
@@ -93,7 +95,13 @@ Words MarkPlaces::place_of(const InlineMark& mark, const Words& source, const Wo
 }
 
 void MarkPlaces::place(std::vector<size_t>& siblings, const Words& source, const Words& target) {
-  for (const size_t i : siblings) marks_[i].place = place_of(*marks_[i].mark, source, target);
+  std::map<std::pair<int64_t, int64_t>, Words> known;  // many elements may stand around the same words
+  for (const size_t i : siblings) {
+    const InlineMark& mark = *marks_[i].mark;
+    const auto [found, is_new] = known.try_emplace({mark.begin, mark.end});
+    if (is_new) found->second = place_of(mark, source, target);
+    marks_[i].place = found->second;
+  }
   std::ranges::stable_sort(siblings, {}, [&](size_t i) { return marks_[i].place.begin; });
   int64_t taken = target.begin;
   for (const size_t i : siblings) {

@@ -33,6 +33,15 @@ Options trained_options(const ModelPlace& place, const ServeOptions& serve) {
   return options;
 }
 
+// The bytes that a token stands for, at most. Vocabularies of words have some long pieces, which no sentence is made
+// of, and unknown text is one token however long it is.
+int64_t bytes_of_token(const text::Vocab& vocab) {
+  constexpr int64_t kLeast = 16, kMost = 64;
+  int64_t longest = kLeast;
+  for (int64_t id = 0; id < vocab.size(); ++id) longest = std::max(longest, std::ssize(vocab.piece(id)));
+  return std::min(longest, kMost);
+}
+
 // The attention between a sentence and the pieces of its translation; empty if one of both is.
 AttentionMap attention_of(const translation::TranslationEngine& engine, const std::string& sentence,
                           const std::vector<std::string>& pieces) {
@@ -62,7 +71,8 @@ AttentionMap attention_of(const translation::TranslationEngine& engine, const st
 class TranslatingEngine final : public Engine, public SentenceReader {
  public:
   TranslatingEngine(translation::LoadedModel loaded, const translation::TranslationEngine::Options& options)
-      : engine_(std::move(loaded), options) {}
+      : engine_(std::move(loaded), options),
+        longest_bytes_(engine_.limit().tokens * bytes_of_token(engine_.model().source)) {}
 
   const SentenceReader* sentences() const override { return this; }
   const UnitReader* texts() const override { return nullptr; }
@@ -110,9 +120,11 @@ class TranslatingEngine final : public Engine, public SentenceReader {
     return is_known ? mark : std::string_view();
   }
   int64_t longest_sentence() const override { return engine_.limit().tokens; }
+  int64_t longest_sentence_bytes() const override { return longest_bytes_; }
 
  private:
   translation::TranslationEngine engine_;
+  int64_t longest_bytes_;
   std::map<Ticket, std::string> shown_;  // the sentences whose attention is wanted
 };
 

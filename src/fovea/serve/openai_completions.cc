@@ -148,6 +148,7 @@ struct TextsJob : Job {
   std::vector<Choice> choices;
   int64_t prompt_units = 0, new_units = 0;
   size_t left = 0;
+  bool has_begun = false;  // the stream; of the worker's thread
 };
 
 // The units that a text adds, each in a step of its own, and the pieces of its prompt, whose last one is read in the
@@ -261,6 +262,22 @@ CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
   return wishes;
 }
 
+// Every text of the request looks for each stop behind each token, so they are few and short.
+std::vector<std::string> stops_of(const Fields& fields) {
+  constexpr size_t kMostStops = 64, kMostStopBytes = 2000;
+  std::vector<std::string> stops = fields.texts("stop");
+  if (std::ranges::find(stops, "") != stops.end())
+    throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
+  size_t bytes = 0;
+  for (const std::string& stop : stops) bytes += stop.size();
+  if (stops.size() > kMostStops || bytes > kMostStopBytes)
+    throw HttpError(400,
+                    cat("stop: got ", stops.size(), " texts of ", bytes, " bytes together; expected at most ",
+                        kMostStops, " of ", kMostStopBytes, " bytes"),
+                    "stop");
+  return stops;
+}
+
 language::CompletionRequest request_of(const Fields& fields, const CompletionWishes& wishes,
                                        const ServeOptions& options) {
   language::CompletionRequest request;
@@ -272,9 +289,7 @@ language::CompletionRequest request_of(const Fields& fields, const CompletionWis
     throw HttpError(400, "top_p: got 0; expected a probability above 0, at most 1", "top_p");
   // Other servers take -1 for all units, too.
   request.choice.top_k = std::max<int64_t>(fields.whole("top_k", -1, 1'000'000'000).value_or(0), 0);
-  if (fields.has("stop")) request.stop = fields.texts("stop");
-  if (std::ranges::find(request.stop, "") != request.stop.end())
-    throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
+  if (fields.has("stop")) request.stop = stops_of(fields);
   request.num_top = wishes.log_probs;
   request.scores_prompt = wishes.scores_prompt() || request.max_units == 0;
   request.allow_unk = options.allow_unk;
@@ -356,7 +371,19 @@ void answer_whole(TextsJob& job) {
   job.exchange->answer(json_response(answer));
 }
 
+void begin_stream(TextsJob& job) {
+  job.exchange->begin(event_stream());
+  if (!job.wishes.echo) return;
+  for (size_t i = 0; i < job.choices.size(); ++i) {
+    language::CompletionPart part;
+    part.text = prompt_of(job, i);
+    send_part(job, i, part, {});
+  }
+}
+
 void take_part(TextsJob& job, size_t index, const language::CompletionPart& part) {
+  // A stream begins with its first part: before it, a refusal can still have its status.
+  if (job.wishes.streams && !std::exchange(job.has_begun, true)) begin_stream(job);
   Choice& choice = job.choices[index];
   Json log_probs;
   if (choice.scores) {
@@ -400,16 +427,6 @@ int64_t rows_of(const TextsJob& job, const ServeOptions& options) {
   return rows;
 }
 
-void begin_stream(TextsJob& job) {
-  job.exchange->begin(event_stream());
-  if (!job.wishes.echo) return;
-  for (size_t i = 0; i < job.choices.size(); ++i) {
-    language::CompletionPart part;
-    part.text = prompt_of(job, i);
-    send_part(job, i, part, {});
-  }
-}
-
 }  // namespace
 
 void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
@@ -426,9 +443,11 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
   if (total > context.options.max_texts)
     throw HttpError(413, cat("got ", total, " texts to make; expected at most ", context.options.max_texts), "prompt");
   for (const std::vector<int64_t>& prompt : prompts) {
+    require_waiting(*exchange);
     require_room(*job->model, std::ssize(prompt), request.max_units);
     job->prompts.push_back(text_of(*job->model, prompt));
     job->prompt_units += std::ssize(prompt);
+    require_tokens(context, count * (job->prompt_units + 1));
   }
   for (int64_t i = 0; i < total; ++i) {
     request.prompt = prompts[static_cast<size_t>(i / count)];
@@ -446,7 +465,6 @@ void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
   job->longest_piece = models::kPromptPiece;
   job->answers_in_parts = job->wishes.streams;
   queue_job(context, job);
-  if (job->wishes.streams) begin_stream(*job);
 }
 
 }  // namespace fovea::serve

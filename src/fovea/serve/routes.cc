@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "fovea/base/log.h"
+#include "fovea/base/malloc.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::serve {
 namespace {
 
 constexpr size_t kDeepLBody = size_t{128} << 10;  // DeepL's limit
+constexpr size_t kShortBody = size_t{32} << 10;   // a longer one is read in the other thread
 
 std::string random_prefix() {
   std::random_device random;
@@ -39,12 +41,42 @@ bool has_pattern(std::string_view path, std::string_view pattern) {
 
 }  // namespace
 
-text::SentenceSplitter& Context::splitter(const std::string& language) {
+text::SentenceSplitter& splitter_of(const std::string& language) {
+  thread_local std::map<std::string, std::unique_ptr<text::SentenceSplitter>> splitters;
   std::string known = lower(language);
   if (splitters.size() > 100 && !splitters.contains(known)) known = "";  // clients may name any language
   std::unique_ptr<text::SentenceSplitter>& splitter = splitters[known];
   if (splitter == nullptr) splitter = std::make_unique<text::SentenceSplitter>(known);
   return *splitter;
+}
+
+void require_waiting(const Exchange& exchange) {
+  if (exchange.is_over()) throw HttpError(503, "nobody waits for the answer any more");
+}
+
+std::shared_ptr<const Glossary> Glossaries::find(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<const Glossary>> Glossaries::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Glossary>> list;
+  for (const auto& [id, glossary] : by_id_) list.push_back(glossary);
+  return list;
+}
+
+bool Glossaries::add(std::shared_ptr<const Glossary> glossary, int64_t most) {
+  const std::lock_guard lock(mutex_);
+  if (std::ssize(by_id_) >= most) return false;
+  by_id_.emplace(glossary->id, glossary);
+  return true;
+}
+
+void Glossaries::erase(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  by_id_.erase(id);
 }
 
 std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -61,7 +93,7 @@ Routes::Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader
     : options_(options),
       queue_(options.queue_tokens),
       batcher_(options, std::move(loader), {models_, queue_, metrics_, worker_}),
-      context_{options, keys, models_, queue_, metrics_},
+      context_{options, keys, models_, queue_, metrics_, room_},
       id_prefix_(random_prefix()) {
   for (const auto& list : {libretranslate_routes(), deepl_routes(), openai_routes(), own_routes()})
     routes_.insert(routes_.end(), list.begin(), list.end());
@@ -137,8 +169,14 @@ Response Routes::quick_answer(const Request& head) {
 }
 
 void Routes::handle(std::shared_ptr<Exchange> exchange) {
-  worker_.add([this, exchange = std::move(exchange)] {
+  const Request& request = exchange->request();
+  const bool is_short = request.body.size() <= kShortBody;
+  auto share = std::make_shared<RoomShare>(room_);
+  if (!share->take(request.body.size()))
+    return exchange->answer(refusal(request, 503, "other requests fill the memory; ask again later"));
+  (is_short ? short_reader_ : long_reader_).add([this, is_short, share, exchange = std::move(exchange)] {
     if (!exchange->is_over()) answer_now(*route_of(exchange->request()), exchange);
+    if (!is_short) return_free_memory();
   });
 }
 
@@ -151,6 +189,12 @@ void Routes::log_texts(const Request& request) const {
     text = cat("a body of ", request.body.size(), " bytes that has no fields");
   }
   if (text != "{}") log::info(cat("request ", request.id, ": ", context_.keys.masked(std::move(text))));
+}
+
+void Routes::finish() {
+  short_reader_.finish();
+  long_reader_.finish();
+  worker_.finish();
 }
 
 void Routes::answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange) {

@@ -10,8 +10,9 @@
 
 namespace fovea::serve {
 
-// The service behind the server: finds the route of each request, checks keys and origins, and runs the dialects in the
-// worker's thread.
+// The service behind the server: finds the route of each request, checks keys and origins, and runs the dialects. Each
+// reads its requests in one of two threads, one for short bodies and one for long ones, so that a short request never
+// waits for a long one to be read; results are written in the worker's thread.
 class Routes final : public Service {
  public:
   Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader loader);
@@ -27,7 +28,7 @@ class Routes final : public Service {
   std::string new_id() override;
 
   Batcher& batcher() { return batcher_; }
-  void finish() { worker_.finish(); }  // does the work that is left, while the server still lives
+  void finish();  // does the work that is left, while the server still lives
 
  private:
   const Route* route_of(const Request& request) const;
@@ -39,6 +40,7 @@ class Routes final : public Service {
   void answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange);
 
   const ServeOptions& options_;
+  MemoryRoom room_{kMostRequestMemory};
   Models models_;
   JobQueue queue_;
   Metrics metrics_;
@@ -47,7 +49,8 @@ class Routes final : public Service {
   std::vector<Route> routes_;
   const std::string id_prefix_;
   std::atomic<int64_t> last_id_ = 0;
-  Worker worker_;  // ends first: its work uses the members above
+  Worker worker_;                      // its work uses the members above
+  Worker short_reader_, long_reader_;  // end first
 };
 
 }  // namespace fovea::serve

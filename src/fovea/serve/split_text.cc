@@ -16,32 +16,27 @@ std::string without_line_ends(std::string_view text) {
   return line;
 }
 
-// Appends the sentences of `text`, which lie in it in their order, and the gaps before and between them to `split`,
-// whose last gap is still open.
-void add_sentences(std::string_view text, const std::vector<std::string>& sentences, SplitText& split) {
+// Appends the sentences of `text` and the gaps before and between them to `split`, whose last gap is still open.
+void add_sentences(std::string_view text, const std::vector<text::SentencePlace>& sentences, SplitText& split) {
   size_t at = 0;
-  for (const std::string& sentence : sentences) {
-    const size_t found = text.find(sentence, at);
-    if (found == std::string_view::npos) continue;
-    split.gaps.back() += text.substr(at, found - at);
-    split.sentences.push_back(without_line_ends(sentence));
+  for (const text::SentencePlace& sentence : sentences) {
+    split.gaps.back() += text.substr(at, sentence.begin - at);
+    split.sentences.push_back(without_line_ends(text.substr(sentence.begin, sentence.end - sentence.begin)));
     split.gaps.emplace_back();
-    at = found + sentence.size();
+    at = sentence.end;
   }
   split.gaps.back() += text.substr(at);
 }
 
 void add_part(std::string_view text, Splitting where, text::SentenceSplitter& splitter, SplitText& split) {
   const bool is_split = where == Splitting::kSentences || where == Splitting::kBoth;
-  std::string_view trimmed = text;
-  trimmed.remove_prefix(text::leading_blanks_size(trimmed));
-  trimmed.remove_suffix(text::trailing_blanks_size(trimmed));
-  if (trimmed.empty()) {
+  const size_t begin = text::leading_blanks_size(text);
+  if (begin == text.size()) {
     split.gaps.back() += text;
   } else if (is_split) {
-    add_sentences(text, splitter.split(text), split);
+    add_sentences(text, splitter.places(text), split);
   } else {
-    add_sentences(text, {std::string(trimmed)}, split);
+    add_sentences(text, {{begin, text.size() - text::trailing_blanks_size(text)}}, split);
   }
 }
 

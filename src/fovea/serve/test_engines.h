@@ -130,6 +130,7 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
   int64_t count_unknown(const models::Sentence& /*tokens*/) const override { return 0; }
   std::string_view language_mark(std::string_view /*text*/) const override { return {}; }
   int64_t longest_sentence() const override { return 100; }
+  int64_t longest_sentence_bytes() const override { return 6400; }
 
  private:
   static SentenceOutput translated(const SentenceInput& sentence, int64_t words) {

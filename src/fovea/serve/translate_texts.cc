@@ -13,6 +13,13 @@
 namespace fovea::serve {
 namespace {
 
+// Tags take a hundred times the memory of their bytes.
+constexpr int64_t kMostTags = 100'000;
+
+void take_room(TextJob& job, size_t bytes) {
+  if (!job.room.take(bytes)) throw HttpError(503, "other requests fill the memory; ask again later");
+}
+
 // Adds the sentences of a text to a job.
 class Planner {
  public:
@@ -36,10 +43,17 @@ class Planner {
   }
 
  private:
-  text::SentenceSplitter& splitter() { return context_.splitter(task_.source_language); }
+  text::SentenceSplitter& splitter() { return splitter_of(task_.source_language); }
   void plan_markup(const std::string& text, PlannedText& planned) {
+    tags_ += std::ranges::count(text, '<');
+    if (tags_ > kMostTags)
+      throw HttpError(413, cat("the texts have ", tags_, " times '<'; expected at most ", kMostTags,
+                               " tags; send the text in several requests"));
     const bool splits = task_.splitting && *task_.splitting != Splitting::kNever;
     std::vector<MarkupPart> parts = parse_markup(text, *task_.markup, splits ? &splitter() : nullptr);
+    size_t marks = 0;
+    for (const MarkupPart& part : parts) marks += part.marks.size();
+    take_room(job_, marks * sizeof(InlineMark));
     for (const MarkupPart& part : parts)
       if (!part.text.empty()) add_sentence(part.text, planned, !part.marks.empty());
     planned.form = std::move(parts);
@@ -52,7 +66,16 @@ class Planner {
     job_.marked.push_back(job_.requests.size());
     return cat(mark_, " ", sentence);
   }
+  // Refuses a sentence by its bytes before it is encoded, which takes longer.
+  void require_short(const std::string& sentence) const {
+    const int64_t most = job_.model->sentences().longest_sentence_bytes();
+    if (std::ssize(sentence) > most && !is_empty_line(sentence))
+      throw HttpError(400, cat("a sentence has ", sentence.size(), " bytes; expected at most ", most,
+                               "; divide it by full stops or line ends"));
+  }
   void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
+    require_waiting(*job_.exchange);
+    require_short(sentence);
     translation::EngineRequest request = task_.search;
     request.text = marked(sentence);
     request.tokens = job_.model->sentences().tokens(request.text);
@@ -65,12 +88,15 @@ class Planner {
     planned.sentences.push_back(job_.requests.size());
     job_.requests.push_back(std::move(request));
     job_.part_tokens.push_back(tokens + 1);  // and </s>
+    tokens_ += tokens + 1;
+    require_tokens(context_, tokens_);
   }
 
   Context& context_;
   const TextTask& task_;
   TextJob& job_;
   std::string mark_;  // of the language that the text wants
+  int64_t tokens_ = 0, tags_ = 0;
 };
 
 void warn_of_missing_terms(const TextJob& job) {
@@ -150,12 +176,15 @@ translation::EngineRequest usual_search(const ServeOptions& options) {
   return request;
 }
 
+void require_tokens(const Context& context, int64_t tokens) {
+  if (tokens > context.queue.max_tokens())
+    throw HttpError(413, cat("the request has at least ", tokens, " tokens; expected at most ",
+                             context.queue.max_tokens(), "; send the text in several requests"));
+}
+
 void queue_job(Context& context, const std::shared_ptr<Job>& job) {
   const ServedModel* const model = job->model.get();
-  const int64_t tokens = std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0});
-  if (tokens > context.queue.max_tokens())
-    throw HttpError(413, cat("the request has ", tokens, " tokens; expected at most ", context.queue.max_tokens(),
-                             "; send the text in several requests"));
+  require_tokens(context, std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0}));
   Work work{.steps = job->least_steps()};
   for (size_t part = 0; part < job->part_tokens.size(); ++part) work.tokens += job->work(part);
   const int64_t rows = budget_of(*model, context.options).rows;
@@ -182,6 +211,9 @@ void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange
   job->part_rows = task.search.beam.beam_size;
   job->dialect = &dialect;
   job->answer = std::move(answer);
+  job->room = RoomShare(context.room);
+  const bool has_own_terms = task.search.terms.use_count() == 1;  // or they are a glossary's
+  if (has_own_terms) take_room(*job, task.search.terms->memory());
   Planner planner(context, task, *job);
   for (const std::string& text : task.texts) planner.add(text);
   job->left = job->requests.size();

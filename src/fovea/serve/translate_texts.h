@@ -44,6 +44,7 @@ struct TextJob : Job {
   const Dialect* dialect = nullptr;
   std::function<Response(TextJob& job)> answer;
   std::vector<PlannedText> texts;
+  RoomShare room;              // what the parsed texts take
   std::vector<size_t> marked;  // numbers of the parts before whose sentences a mark of the language was put
 
   // Makes the links of these parts those of the sentences without the mark, which is a word of its own.
@@ -58,6 +59,9 @@ struct TextJob : Job {
 // itself. Throws an HttpError for no text, a text that is too long, too many texts, or what queue_job() refuses.
 void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
                      std::function<Response(TextJob& job)> answer);
+
+// Throws an HttpError if a request of that many tokens can never be queued.
+void require_tokens(const Context& context, int64_t tokens);
 
 // Queues a job whose parts are filled in. Throws an HttpError if the queue has no room, or the model cannot be ready
 // within the timeout at the speed that was measured.

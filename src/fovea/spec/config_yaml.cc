@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/config_size.h"
 #include "fovea/spec/foreign_names.h"
 
 namespace fovea {
@@ -92,6 +93,14 @@ const FieldView* find_field(std::span<const FieldView> fields, std::string_view 
 
 }  // namespace
 
+void require_config_size(uint64_t bytes, std::string_view source) {
+  constexpr uint64_t kMost = uint64_t{1} << 20;
+  if (bytes > kMost)
+    throw Error(cat(source, ": has ", thousands(static_cast<int64_t>(bytes)),
+                    " bytes; expected a configuration of at most ", thousands(static_cast<int64_t>(kMost)),
+                    "; is it another file?"));
+}
+
 std::string to_yaml(std::span<const FieldView> fields) {
   YAML::Emitter out;
   out << YAML::BeginMap;
@@ -112,6 +121,7 @@ std::string to_yaml(std::span<const FieldView> fields) {
 
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
                const ExplainKey& explain) {
+  require_config_size(text.size(), source);
   YAML::Node root;
   try {
     refuse_stray_commas(std::string(text));
@@ -146,6 +156,7 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
 }
 
 std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view text) {
+  require_config_size(text.size(), "the YAML");
   std::map<std::string, std::vector<std::string>> values;
   try {
     refuse_stray_commas(std::string(text));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fovea/base/error.h"
 #include "fovea/base/test_message.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/spec/model_config.h"
@@ -58,6 +59,18 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
 }
 
 // The names of other systems are known as on the command line.
+TEST(ConfigYaml, HasALimit) {
+  constexpr size_t kMost = size_t{1} << 20;
+  const std::string begin = "# ", end = "\ndim-emb: 128\n";
+  const auto text = [&](size_t bytes) { return begin + std::string(bytes - begin.size() - end.size(), 'x') + end; };
+  EncoderDecoderConfig config;
+  from_yaml(text(kMost), "x.yml", config);
+  EXPECT_EQ(config.dim_emb, 128);
+  EXPECT_EQ(refusal(text(kMost + 1)),
+            "x.yml: has 1,048,577 bytes; expected a configuration of at most 1,048,576; is it another file?");
+  EXPECT_THROW(values_of_yaml(text(kMost + 1)), Error);
+}
+
 TEST(ConfigYaml, NamesOfOtherSystemsAreTold) {
   EXPECT_EQ(refusal("encoder-layers: 3"), "x.yml:1: unknown key 'encoder-layers'; did you mean 'enc-depth'?");
   EXPECT_EQ(refusal("encoder_layers: 3"), "x.yml:1: unknown key 'encoder_layers'; did you mean 'enc-depth'?");

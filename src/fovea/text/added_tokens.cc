@@ -3,9 +3,6 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -64,21 +61,27 @@ size_t begin_of_blanks(std::string_view text, size_t least, size_t end) {
 
 void TokenFinder::add(const std::string& content, const AddedToken& token) {
   if (content.empty()) return;
-  tokens_[content] = {token.id, token.single_word, token.lstrip, token.rstrip};
-  std::vector<size_t>& sizes = sizes_[static_cast<unsigned char>(content.front())];
-  if (std::ranges::find(sizes, content.size()) == sizes.end()) sizes.push_back(content.size());
-  std::ranges::sort(sizes, std::greater());
+  uint32_t node = 0;
+  for (const char byte : content)
+    node = next_.try_emplace(branch(node, byte), static_cast<uint32_t>(next_.size() + 1)).first->second;
+  tokens_[node] = {token.id, token.single_word, token.lstrip, token.rstrip};
+  begins_[static_cast<unsigned char>(content.front())] = true;
 }
 
 const TokenFinder::Found* TokenFinder::find(std::string_view text, size_t at, size_t& size) const {
-  for (const size_t bytes : sizes_[static_cast<unsigned char>(text[at])]) {
-    if (bytes > text.size() - at) continue;
-    const auto found = tokens_.find(std::string(text.substr(at, bytes)));
+  if (!begins_[static_cast<unsigned char>(text[at])]) return nullptr;
+  const Found* longest = nullptr;
+  uint32_t node = 0;
+  for (size_t i = at; i < text.size(); ++i) {
+    const auto next = next_.find(branch(node, text[i]));
+    if (next == next_.end()) break;
+    node = next->second;
+    const auto found = tokens_.find(node);
     if (found == tokens_.end()) continue;
-    size = bytes;
-    return &found->second;
+    size = i + 1 - at;
+    longest = &found->second;
   }
-  return nullptr;
+  return longest;
 }
 
 std::vector<TokenOrText> TokenFinder::split(std::string_view text) const {

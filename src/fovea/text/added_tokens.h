@@ -42,8 +42,11 @@ class TokenFinder {
   // The longest token at a place, and its bytes.
   const Found* find(std::string_view text, size_t at, size_t& size) const;
 
-  std::unordered_map<std::string, Found> tokens_;
-  std::array<std::vector<size_t>, 256> sizes_;  // of the tokens that begin with a byte, falling
+  // The nodes of a tree whose branches are bytes: each token is a way from node 0.
+  static uint64_t branch(uint32_t node, char byte) { return (uint64_t{node} << 8) | static_cast<unsigned char>(byte); }
+  std::unordered_map<uint64_t, uint32_t> next_;  // nodes, by their branches
+  std::unordered_map<uint32_t, Found> tokens_;   // by the nodes where they end
+  std::array<bool, 256> begins_ = {};            // whether a token begins with the byte
 };
 
 }  // namespace fovea::text

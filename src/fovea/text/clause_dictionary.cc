@@ -47,6 +47,8 @@ ClauseContext context_of(const std::string& name, const std::string& place) {
 }
 
 // The next character's bytes; a byte that is not part of a character counts as one.
+std::string phrase_of(std::span<const std::string> words) { return join(words, "\n"); }
+
 std::string_view character_at(std::string_view text, size_t at) {
   return text.substr(at, first_character(text.substr(at)).size);
 }
@@ -80,9 +82,17 @@ ClauseDictionary ClauseDictionary::parse(std::string_view bytes, const std::stri
   }
   if (dictionary.entries_.empty() && dictionary.by_tag_.empty())
     throw Error(cat("'", name, "' has no signal words; expected lines of a kind, a tab and words"));
-  for (auto& [first, entries] : dictionary.entries_)
-    std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return a.words.size() > b.words.size(); });
+  for (auto& [first, entries] : dictionary.entries_) entries.index();
   return dictionary;
+}
+
+void ClauseDictionary::Entries::index() {
+  std::ranges::stable_sort(all, [](const Entry& a, const Entry& b) { return a.words.size() > b.words.size(); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t size = all[i].words.size();
+    if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+    places[phrase_of(all[i].words)].push_back(i);
+  }
 }
 
 void ClauseDictionary::add(std::string_view line, const std::string& place) {
@@ -125,7 +135,7 @@ void ClauseDictionary::add_marks(const Entry& entry) {
     marks_[word] = true;
     Entry one = entry;
     one.words = {word};
-    entries_[word].push_back(std::move(one));
+    entries_[word].all.push_back(std::move(one));
   }
 }
 
@@ -144,7 +154,7 @@ void ClauseDictionary::add_words(Entry entry, const std::string& place) {
       tokens_of_phrase.push_back(word.substr(token.begin, token.end - token.begin));
   if (tokens_of_phrase.empty()) throw Error(cat(place, ": got no word; expected one"));
   entry.words = std::move(tokens_of_phrase);
-  entries_[entry.words.front()].push_back(std::move(entry));
+  entries_[entry.words.front()].all.push_back(std::move(entry));
 }
 
 std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
@@ -201,12 +211,16 @@ const ClauseDictionary::Entry* ClauseDictionary::match(std::span<const std::stri
   };
   const auto fits = [&](const Entry& entry) {
     if (!tags.empty() && !entry.tags.empty() && !has_tag(entry)) return false;
-    if (entry.words.size() > folded.size() - at) return false;
-    return std::ranges::equal(entry.words, folded.subspan(at, entry.words.size())) && stands(entry);
+    return stands(entry);
   };
   if (const auto found = entries_.find(folded[at]); found != entries_.end()) {
-    const auto entry = std::ranges::find_if(found->second, fits);
-    if (entry != found->second.end()) return &*entry;
+    for (const size_t size : found->second.sizes) {
+      if (size > folded.size() - at) continue;
+      const auto places = found->second.places.find(phrase_of(folded.subspan(at, size)));
+      if (places == found->second.places.end()) continue;
+      for (const size_t place : places->second)
+        if (fits(found->second.all[place])) return &found->second.all[place];
+    }
   }
   if (tags.empty()) return nullptr;
   const auto entry = std::ranges::find_if(by_tag_, [&](const Entry& e) { return has_tag(e) && stands(e); });
@@ -235,7 +249,8 @@ std::vector<ClauseDictionary::Tagged> ClauseDictionary::labelled_signals(std::sp
     if (label == kSignalLabels.end()) continue;
     result[i] = {Role::kSignal, static_cast<Signal>(label - kSignalLabels.begin())};
     const auto mark = entries_.find(lower_case(words[i]));
-    if (result[i].signal == Signal::kPunctuation && mark != entries_.end()) result[i].role = mark->second.front().role;
+    if (result[i].signal == Signal::kPunctuation && mark != entries_.end())
+      result[i].role = mark->second.all.front().role;
   }
   return result;
 }

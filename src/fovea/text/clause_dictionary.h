@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "fovea/text/clause_context.h"
@@ -77,6 +78,13 @@ class ClauseDictionary {
     Signal signal = Signal::kPunctuation;
     ClauseContext context = ClauseContext::kAnywhere;
   };
+  // The entries that begin with a word.
+  struct Entries {
+    std::vector<Entry> all;                                       // the longest first
+    std::vector<size_t> sizes;                                    // of their phrases, in words, falling
+    std::unordered_map<std::string, std::vector<size_t>> places;  // in `all`, by the phrase
+    void index();
+  };
   const Entry* match(std::span<const std::string> folded, std::span<const std::string> tags, size_t at) const;
   void add(std::string_view line, const std::string& place);
   void add_marks(const Entry& entry);
@@ -84,7 +92,7 @@ class ClauseDictionary {
   bool is_mark(std::string_view character) const { return marks_.contains(std::string(character)); }
 
   std::string bytes_;
-  std::map<std::string, std::vector<Entry>> entries_;  // by first word, longest first
+  std::map<std::string, Entries> entries_;  // by first word
   std::vector<Entry> by_tag_;
   std::set<std::string> tags_;                         // of all entries
   std::map<std::string, bool> marks_, abbreviations_;  // characters of punctuation; lower-case words

@@ -28,9 +28,8 @@ size_t tag_end(std::string_view text, size_t at) {
   const char next = text[at + 1];
   if (std::isalpha(static_cast<unsigned char>(next)) == 0 && next != '/' && next != '!' && next != '?')
     return std::string_view::npos;
-  const size_t end = text.find('>', at);
-  const size_t other = text.find('<', at + 1);
-  return end == std::string_view::npos || other < end ? std::string_view::npos : end;
+  const size_t end = text.find_first_of("<>", at + 1);
+  return end == std::string_view::npos || text[end] == '<' ? std::string_view::npos : end;
 }
 
 // Whether the tag in brackets, "<br/>" or "</P>", keeps apart the words around it.

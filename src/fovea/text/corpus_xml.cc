@@ -106,21 +106,29 @@ bool ends_line(const pugi::xml_node& code) {
   return false;
 }
 
-// A walk without recursion: elements may be nested to any depth.
-std::string text_of(const pugi::xml_node& root) {
-  std::string text;
+// Shows `enters` the nodes within the root in their order; those within a node follow if it says so. A walk without
+// recursion: elements may be nested to any depth.
+template <class Enters>
+void walk(const pugi::xml_node& root, const Enters& enters) {
   for (pugi::xml_node node = root.first_child(); node;) {
-    if (node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata) text += node.value();
     pugi::xml_node next;
-    const bool is_element = node.type() == pugi::node_element, is_code = is_element && holds_code(node.name());
-    if (is_code && ends_line(node)) text += ' ';
-    if (is_element && !is_code) next = node.first_child();
+    if (enters(node)) next = node.first_child();
     while (!next && node != root) {
       next = node.next_sibling();
       node = node.parent();
     }
     node = next;
   }
+}
+
+std::string text_of(const pugi::xml_node& root) {
+  std::string text;
+  walk(root, [&](const pugi::xml_node& node) {
+    if (node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata) text += node.value();
+    const bool is_element = node.type() == pugi::node_element, is_code = is_element && holds_code(node.name());
+    if (is_code && ends_line(node)) text += ' ';
+    return is_element && !is_code;
+  });
   return text;
 }
 
@@ -259,13 +267,14 @@ void drop_prefix_of_root(pugi::xml_document& document) {
   document.traverse(dropper);
 }
 
-struct XliffReader : pugi::xml_tree_walker {
+struct XliffReader {
   explicit XliffReader(const std::string& name_of_file) : path(name_of_file) {}
 
   const std::string& path;
   Bitext bitext;
 
-  bool for_each(pugi::xml_node& node) override {
+  // Reads the elements in their order, and returns whether those within the node are to be read too: a unit has none.
+  bool take(const pugi::xml_node& node) {
     const std::string_view name = node.name();
     if (name == "file") {
       forms_.reset();
@@ -284,7 +293,7 @@ struct XliffReader : pugi::xml_tree_walker {
     } else {
       bitext.pairs.push_back({text_of(node.child("source")), text_of(node.child("target"))});
     }
-    return true;
+    return false;
   }
 
  private:
@@ -362,7 +371,7 @@ Bitext read_xliff(const std::string& path) {
   XliffReader reader(path);
   reader.bitext.source_lang = language_tag(root.attribute("srcLang").as_string());
   reader.bitext.target_lang = language_tag(root.attribute("trgLang").as_string());
-  document.traverse(reader);
+  walk(root, [&](const pugi::xml_node& node) { return reader.take(node); });
   return std::move(reader.bitext);
 }
 

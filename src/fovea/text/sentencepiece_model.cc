@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,7 @@ std::string white_space_charsmap() {
 struct Encoding {
   bool has_usual_pieces = true;
   std::string_view charsmap;
-  std::vector<std::string_view> user_symbols;  // of the training
+  std::set<std::string_view> user_symbols;  // of the training
 };
 
 void read_piece(std::string_view message, ModelSpec& spec, Encoding& encoding) {
@@ -92,7 +93,7 @@ void read_piece(std::string_view message, ModelSpec& spec, Encoding& encoding) {
 
 void read_trainer_spec(std::string_view message, ModelSpec& spec, Encoding& encoding) {
   all_protobuf_fields(message, [&](const ProtobufField& field) {
-    if (field.number == proto::kUserSymbols && field.bytes) encoding.user_symbols.push_back(*field.bytes);
+    if (field.number == proto::kUserSymbols && field.bytes) encoding.user_symbols.insert(*field.bytes);
     if (field.number == proto::kBlankAsSuffix && field.value) spec.has_usual_blanks &= *field.value == 0;
     if (field.number == proto::kModelType && field.value && *field.value >= 1 && *field.value <= 4)
       spec.type = static_cast<VocabType>(*field.value);
@@ -172,9 +173,7 @@ ModelSpec read_model_spec(std::string_view model) {
     if (field.number == proto::kNormalizerSpec && field.bytes) read_normalizer_spec(*field.bytes, spec, encoding);
     return true;
   });
-  std::erase_if(spec.marks, [&](const std::string& mark) {
-    return std::ranges::find(encoding.user_symbols, mark) != encoding.user_symbols.end();
-  });
+  std::erase_if(spec.marks, [&](const std::string& mark) { return encoding.user_symbols.contains(mark); });
   spec.has_charsmap = !encoding.charsmap.empty();
   spec.is_counted = spec.has_usual_blanks && encoding.has_usual_pieces && has_counted_normalizer(spec, encoding);
   return spec;

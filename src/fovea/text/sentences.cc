@@ -2,6 +2,8 @@
 
 #include <unicode/brkiter.h>
 #include <unicode/uchar.h>
+#include <unicode/utf16.h>
+#include <unicode/utf8.h>
 
 #include <algorithm>
 
@@ -44,6 +46,26 @@ class Candidate {
   const icu::UnicodeString* text_;
   int32_t start_, end_, ink_end_;
   bool letters_ = false, digits_ = false;
+};
+
+// Counts the bytes of a text before its units of UTF-16, which are asked for in their order.
+class ByteCounter {
+ public:
+  explicit ByteCounter(std::string_view text) : text_(text) {}
+  size_t before(int32_t unit) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(text_.data());
+    while (units_ < unit) {
+      UChar32 c = 0;
+      U8_NEXT_OR_FFFD(bytes, at_, text_.size(), c);
+      units_ += U16_LENGTH(c);
+    }
+    return at_;
+  }
+
+ private:
+  std::string_view text_;
+  size_t at_ = 0;
+  int32_t units_ = 0;
 };
 
 // The last word of a text, without the full stop behind it: the characters that are neither blanks nor brackets.
@@ -135,11 +157,13 @@ SentenceSplitter::SentenceSplitter(const std::string& language) : breaker_(std::
 
 SentenceSplitter::~SentenceSplitter() = default;
 
-std::vector<std::string> SentenceSplitter::split(std::string_view text) {
+std::vector<SentencePlace> SentenceSplitter::places(std::string_view text) {
   const icu::UnicodeString units = units_of(text);
   icu::BreakIterator& iterator = *breaker_->iterator;
   iterator.setText(units);
-  std::vector<std::string> sentences;
+  std::vector<SentencePlace> places;
+  ByteCounter bytes(text);
+  size_t first = 0;
   int32_t start = iterator.first();
   Candidate candidate(units, start);
   for (int32_t end = iterator.next(); end != icu::BreakIterator::DONE; end = iterator.next()) {
@@ -149,15 +173,22 @@ std::vector<std::string> SentenceSplitter::split(std::string_view text) {
         (candidate.is_bare_number() ||
          ends_within_sentence(candidate.ending(), begins_sentence(units, end, breaker_->stops), breaker_->stops)))
       continue;
-    std::string sentence;
-    units.tempSubStringBetween(start, end).toUTF8String(sentence);
-    std::string_view trimmed = sentence;
-    trimmed.remove_prefix(leading_blanks_size(trimmed));
-    trimmed.remove_suffix(trailing_blanks_size(trimmed));
-    if (!trimmed.empty()) sentences.emplace_back(trimmed);
-    start = end;
-    candidate = Candidate(units, start);
+    const size_t behind = bytes.before(end);
+    const std::string_view sentence = text.substr(first, behind - first);
+    const size_t blanks = leading_blanks_size(sentence);
+    if (blanks < sentence.size()) places.push_back({first + blanks, behind - trailing_blanks_size(sentence)});
+    first = behind;
+    candidate = Candidate(units, end);
   }
+  return places;
+}
+
+std::vector<std::string> SentenceSplitter::split(std::string_view text) {
+  std::string readable;
+  if (!is_valid_utf8(text)) text = units_of(text).toUTF8String(readable);
+  std::vector<std::string> sentences;
+  for (const SentencePlace& place : places(text))
+    sentences.emplace_back(text.substr(place.begin, place.end - place.begin));
   return sentences;
 }
 

@@ -82,26 +82,44 @@ bool ends_inside_word(std::string_view text) {
 }
 
 TermList::TermList(std::vector<Term> terms, std::string name) : terms_(std::move(terms)), name_(std::move(name)) {
-  for (size_t t = 0; t < terms_.size(); ++t) add(t);
-  for (auto& [word, entries] : entries_)
-    std::ranges::stable_sort(entries, std::ranges::greater(), [](const Entry& entry) { return entry.words.size(); });
+  Known known;
+  for (size_t t = 0; t < terms_.size(); ++t) add(t, known);
 }
 
-void TermList::add(size_t term) {
+size_t TermList::node_of(const std::vector<std::string>& words) {
+  size_t node = 0;
+  for (const std::string& word : words) {
+    const uint32_t number = words_.try_emplace(word, static_cast<uint32_t>(words_.size())).first->second;
+    const auto [found, is_new] = next_.try_emplace(branch(node, number), ends_.size());
+    node = found->second;
+    if (is_new) ends_.emplace_back();
+  }
+  return node;
+}
+
+void TermList::add(size_t term, Known& known) {
   const Term& added = terms_[term];
   const std::vector<std::string> words = term_words(normalise(added.source));
   if (words.empty() || term_words(added.target).empty()) {
     throw Error(cat(where(added), ": got a term without a ", words.empty() ? "source" : "target",
                     "; expected words on both sides of the tab"));
   }
-  std::vector<Entry>& entries = entries_[words.front()];
-  auto place = std::ranges::find(entries, words, &Entry::words);
-  if (place == entries.end()) place = entries.insert(place, {words, {}});
-  const bool is_known = std::ranges::any_of(place->terms, [&](size_t t) { return terms_[t].target == added.target; });
-  if (!is_known) place->terms.push_back(term);
+  if (words.size() > kMostWords)
+    throw Error(cat(where(added), ": got a source of ", words.size(), " words; expected at most ", kMostWords));
+  const size_t node = node_of(words);
+  if (!known.emplace(node, added.target).second) return;
+  std::vector<size_t>& terms = ends_[node];
+  if (terms.size() == kMostAlternatives)
+    throw Error(cat(where(added), ": got more than ", kMostAlternatives, " translations of one source; keep the best"));
+  terms.push_back(term);
 }
 
 std::string TermList::where(const Term& term) const { return term.line > 0 ? cat(name_, ", line ", term.line) : name_; }
+
+size_t TermList::memory() const {
+  constexpr size_t kOfWord = 80, kOfBranch = 80, kOfTerm = 160;  // with what containers and the heap add
+  return words_.size() * kOfWord + ends_.size() * kOfBranch + terms_.size() * kOfTerm;
+}
 
 namespace {
 
@@ -150,32 +168,39 @@ TermList TermList::load(const std::string& path) {
   return from_text(reader.rest(), path);
 }
 
-const TermList::Entry* TermList::longest_at(const std::vector<std::string>& words, size_t place,
-                                            const std::string& first) const {
-  const auto found = entries_.find(first);
-  if (found == entries_.end()) return nullptr;
-  for (const Entry& entry : found->second) {
-    const size_t size = entry.words.size();
-    if (size > words.size() - place) continue;
-    if (std::equal(entry.words.begin() + 1, entry.words.end(), words.begin() + static_cast<std::ptrdiff_t>(place) + 1))
-      return &entry;
+uint32_t TermList::number_of(const std::string& word) const {
+  const auto found = words_.find(word);
+  return found == words_.end() ? kNoWord : found->second;
+}
+
+// The words at `place`, the first of them as `first`.
+TermList::Match TermList::longest_at(const std::vector<uint32_t>& words, size_t place, uint32_t first) const {
+  Match best;
+  size_t node = 0;
+  for (size_t at = place; at < words.size(); ++at) {
+    const auto found = next_.find(branch(node, at == place ? first : words[at]));
+    if (found == next_.end()) break;
+    node = found->second;
+    if (!ends_[node].empty()) best = {at + 1 - place, node};
   }
-  return nullptr;
+  return best;
 }
 
 std::vector<std::vector<size_t>> TermList::find(std::string_view line) const {
   const std::vector<std::string> words = term_words(normalise(line));
+  std::vector<uint32_t> numbers;
+  for (const std::string& word : words) numbers.push_back(number_of(word));
   const auto begins = std::ranges::find_if(words, begins_inside_word);
   const auto first_word = static_cast<size_t>(begins - words.begin());
   std::vector<std::vector<size_t>> found;
   for (size_t place = 0; place < words.size();) {
-    const Entry* entry = longest_at(words, place, words[place]);
+    Match match = longest_at(numbers, place, numbers[place]);
     if (place == first_word) {
-      const Entry* small = longest_at(words, place, change_first(words[place], u_tolower));
-      if (small != nullptr && (entry == nullptr || small->words.size() > entry->words.size())) entry = small;
+      const Match small = longest_at(numbers, place, number_of(change_first(words[place], u_tolower)));
+      if (small.words > match.words) match = small;
     }
-    place += entry == nullptr ? 1 : entry->words.size();
-    if (entry != nullptr) found.push_back(entry->terms);
+    place += std::max<size_t>(match.words, 1);
+    if (match.words > 0) found.push_back(ends_[match.node]);
   }
   return found;
 }

@@ -1,8 +1,11 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 // Terms: words of a source text whose translation is given.
@@ -17,9 +20,13 @@ struct Term {
 // one of their targets.
 class TermList {
  public:
+  // Each word of a line may begin a source, and a search tries each alternative: a term is a few words, with few
+  // translations.
+  static constexpr size_t kMostWords = 100, kMostAlternatives = 100;
+
   // Reads lines SOURCE<TAB>TARGET, with the quotes of a spreadsheet if one wrote them; empty lines are left out. Throws
-  // an Error that names the file and the line if a line has no tab, more than one, an empty side or bytes that are not
-  // UTF-8, and if the file has no term.
+  // an Error that names the file and the line if a line has no tab, more than one, an empty side, bytes that are not
+  // UTF-8, or more words or alternatives than the limits above, and if the file has no term.
   static TermList load(const std::string& path);
   // `name` says in messages where the text, or the terms, come from.
   static TermList from_text(std::string_view text, const std::string& name);
@@ -27,6 +34,7 @@ class TermList {
 
   const std::vector<Term>& terms() const { return terms_; }
   std::string where(const Term& term) const;  // "terms.tsv, line 7"
+  size_t memory() const;                      // about as many bytes as the list takes
 
   // Returns the terms of each place of the line where a source stands, as their numbers in terms(), in the order of the
   // places: those of the longest source that begins at a word and has no word of an earlier place. The first word of
@@ -35,16 +43,24 @@ class TermList {
   std::vector<std::vector<size_t>> find(std::string_view line) const;
 
  private:
-  struct Entry {
-    std::vector<std::string> words;
-    std::vector<size_t> terms;
+  // The nodes of a tree whose branches are words: each source is a way from node 0.
+  struct Match {
+    size_t words = 0, node = 0;  // no words: nothing was found
   };
-  const Entry* longest_at(const std::vector<std::string>& words, size_t place, const std::string& first) const;
-  void add(size_t term);
+  using Known = std::set<std::pair<size_t, std::string>>;  // nodes and targets
+  static constexpr uint32_t kNoWord = static_cast<uint32_t>(-1);
+
+  static uint64_t branch(size_t node, uint32_t word) { return (uint64_t{node} << 32) | word; }
+  uint32_t number_of(const std::string& word) const;  // kNoWord: no source has it
+  Match longest_at(const std::vector<uint32_t>& words, size_t place, uint32_t first) const;
+  size_t node_of(const std::vector<std::string>& words);
+  void add(size_t term, Known& known);
 
   std::vector<Term> terms_;
   std::string name_;
-  std::map<std::string, std::vector<Entry>> entries_;  // by their first word, the longest first
+  std::unordered_map<std::string, uint32_t> words_;                              // of all sources
+  std::unordered_map<uint64_t, size_t> next_;                                    // nodes, by their branches
+  std::vector<std::vector<size_t>> ends_ = std::vector<std::vector<size_t>>(1);  // by node: the terms that end there
 };
 
 // The words of a text as terms see them: a run of letters, marks and digits, with single hyphens inside, is a word; any

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
 namespace fovea::text::terms_test {
@@ -64,6 +65,26 @@ TEST(TermList, ABadLineIsNamedWithWhatWasExpected) {
   EXPECT_EQ(message("\tb\n"), "t.tsv, line 1: got a term without a source; expected words on both sides of the tab");
   EXPECT_EQ(message("a\t\xff\n"), "t.tsv, line 1: is not UTF-8; convert the text, as with iconv -t UTF-8");
   EXPECT_EQ(message("\n\n"), "t.tsv: got no term; expected lines SOURCE<TAB>TARGET");
+}
+
+TEST(TermList, FindsTheLongestOfManySourcesWithOneBeginning) {
+  std::string lines;
+  for (int64_t i = 0; i < 500; ++i) lines += cat("hot dog ", i, "\tt", i, "\n");
+  const TermList terms = TermList::from_text(lines + "hot\tHeiß\nhot dog 7 up\tu\n", "t.tsv");
+  EXPECT_EQ(found(terms, "a hot dog 499 and hot dog 7 up, hot dog 500"),
+            (std::vector<Words>{{"t499"}, {"u"}, {"Heiß"}}));
+}
+
+TEST(TermList, LimitsWordsAndAlternatives) {
+  const auto message = [](const std::string& text) { return message_of([&] { TermList::from_text(text, "t.tsv"); }); };
+  std::string source, lines;
+  for (size_t i = 0; i < TermList::kMostWords; ++i) source += "a ";
+  EXPECT_EQ(TermList::from_text(source + "\tx", "t.tsv").find(source).size(), 1U);
+  EXPECT_EQ(message(source + "a\tx"), "t.tsv, line 1: got a source of 101 words; expected at most 100");
+  for (size_t i = 0; i < TermList::kMostAlternatives; ++i) lines += cat("dog\tt", i, "\n");
+  EXPECT_EQ(found(TermList::from_text(lines + "dog\tt0\n", "t.tsv"), "dog").front().size(), 100U);
+  EXPECT_EQ(message(lines + "dog\tz\n"),
+            "t.tsv, line 101: got more than 100 translations of one source; keep the best");
 }
 
 TEST(TermTexts, HaveCapitalsAndEndsOfWords) {

@@ -68,6 +68,38 @@ icu::LocalUConverterPointer converter_of(const std::string& charset) {
   return converter;
 }
 
+// The bytes of a text up to the end of a long row of marks.
+size_t marked_part_size(std::string_view text) {
+  constexpr int kMostMarks = 128;
+  if (text.size() <= 2 * kMostMarks) return text.size();
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  int marks = 0;
+  for (size_t i = 0; i < text.size();) {
+    UChar32 c = 0;
+    U8_NEXT(bytes, i, text.size(), c);
+    marks = c >= 0 && u_getCombiningClass(c) != 0 ? marks + 1 : 0;
+    if (marks == kMostMarks) return i;
+  }
+  return text.size();
+}
+
+std::string normalised_by(std::string_view text, const icu::Normalizer2* normalizer) {
+  if (is_ascii(text) || normalizer == nullptr) return std::string(text);
+  std::string out;
+  for (size_t size = 0; !text.empty(); text.remove_prefix(size)) {
+    size = marked_part_size(text);
+    UErrorCode status = U_ZERO_ERROR;
+    const auto units = icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(size)));
+    const icu::UnicodeString normal = normalizer->normalize(units, status);
+    if (U_SUCCESS(status)) {
+      normal.toUTF8String(out);
+    } else {
+      out += text.substr(0, size);
+    }
+  }
+  return out;
+}
+
 // Writes the text of a line that is cleaned, and where it differs.
 class LineCleaner {
  public:
@@ -185,13 +217,13 @@ class LineCleaner {
 }  // namespace
 
 std::string nfc(std::string_view text) {
-  if (is_ascii(text)) return std::string(text);
   UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFCInstance(status);
-  const auto units = icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
-  const icu::UnicodeString normal = normalizer->normalize(units, status);
-  std::string out;
-  return U_SUCCESS(status) ? normal.toUTF8String(out) : std::string(text);
+  return normalised_by(text, icu::Normalizer2::getNFCInstance(status));
+}
+
+std::string nfd(std::string_view text) {
+  UErrorCode status = U_ZERO_ERROR;
+  return normalised_by(text, icu::Normalizer2::getNFDInstance(status));
 }
 
 std::string normalise(std::string_view text) {

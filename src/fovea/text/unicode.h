@@ -10,7 +10,12 @@
 namespace fovea::text {
 
 // UTF-8 text with composed characters: Unicode's normal form C.
+// More marks on one character than any text has are composed in parts: the work of ordering them grows with the square
+// of their number.
 std::string nfc(std::string_view text);
+
+// UTF-8 text with decomposed characters, normal form D. Marks are ordered as far as nfc() orders them.
+std::string nfd(std::string_view text);
 
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
 // marks and other invisible marks go. The text must be valid UTF-8.

@@ -19,6 +19,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/code_points.h"
+#include "fovea/text/library_pieces.h"
+#include "fovea/text/long_lines.h"
 #include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
@@ -71,14 +73,16 @@ bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_vie
   }
 }
 
-void require_encoded(const sentencepiece::util::Status& status) {
-  if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
-}
-
-std::string with_blanks(std::string text) {
-  for (size_t at = 0; (at = text.find(kBlankSign, at)) != std::string::npos; ++at)
-    text.replace(at, kBlankSign.size(), " ");
-  return text;
+std::string with_blanks(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (;;) {
+    const size_t end = text.find(kBlankSign);
+    result += text.substr(0, end);
+    if (end == std::string_view::npos) return result;
+    result += ' ';
+    text.remove_prefix(end + kBlankSign.size());
+  }
 }
 
 // The size of the first word, with its sign of a blank, or of the first character.
@@ -100,19 +104,14 @@ size_t end_of_unit(std::string_view text, VocabType type) {
 // Shows `visit` the text and the number of each piece. The library joins unknown words, and unknown characters, that
 // follow each other; here they come one by one.
 template <class Visit>
-void each_unit(const sentencepiece::SentencePieceProcessor& processor, VocabType type, std::string_view line,
-               const Visit& visit) {
-  sentencepiece::ImmutableSentencePieceText result;
-  require_encoded(processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
-  for (size_t i = 0; i < result.pieces_size(); ++i) {
-    const auto found = result.pieces(static_cast<int>(i));
-    const int id = static_cast<int>(found.id());
-    std::string_view piece = found.piece();
-    while (processor.IsUnknown(id) && piece.size() > unit_size(piece, type)) {
-      visit(piece.substr(0, unit_size(piece, type)), id);
+void each_unit(const std::vector<LibraryPiece>& pieces, int64_t unk, VocabType type, const Visit& visit) {
+  for (const LibraryPiece& found : pieces) {
+    std::string_view piece = found.text;
+    while (found.id == unk && piece.size() > unit_size(piece, type)) {
+      visit(piece.substr(0, unit_size(piece, type)), found.id);
       piece.remove_prefix(unit_size(piece, type));
     }
-    visit(piece, id);
+    visit(piece, found.id);
   }
 }
 
@@ -225,7 +224,12 @@ void Vocab::encode(std::string_view given, std::vector<int32_t>& ids) const {
     return;
   }
   if (model_->has_units()) {
-    each_unit(model_->processor, type(), line, [&](std::string_view, int id) { ids.push_back(id); });
+    each_unit(library_pieces(model_->processor, model_->spec, line), unk(), type(),
+              [&](std::string_view, int id) { ids.push_back(id); });
+    return;
+  }
+  if (line.size() > kLongLine) {
+    for (const LibraryPiece& piece : library_pieces(model_->processor, model_->spec, line)) ids.push_back(piece.id);
     return;
   }
   std::vector<int> found;
@@ -261,9 +265,11 @@ std::vector<std::string> Vocab::pieces(std::string_view given) const {
     rest.remove_prefix(mark->end);
   }
   if (model_->has_units()) {
-    each_unit(model_->processor, type(), rest, [&](std::string_view piece, int) { behind.emplace_back(piece); });
+    each_unit(library_pieces(model_->processor, model_->spec, rest), unk(), type(),
+              [&](std::string_view piece, int) { behind.emplace_back(piece); });
   } else {
-    require_encoded(model_->processor.Encode(absl::string_view(rest.data(), rest.size()), &behind));
+    for (LibraryPiece& piece : library_pieces(model_->processor, model_->spec, rest))
+      behind.push_back(std::move(piece.text));
   }
   std::ranges::move(behind, std::back_inserter(own));
   if (!adder_) return own;
@@ -305,15 +311,11 @@ std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
   const std::optional<PieceSpan> mark = model_->mark_before(line);
   if (mark) spans.push_back(*mark);
   const size_t first = mark ? mark->end : 0;
-  const std::string_view rest = line.substr(first);
-  sentencepiece::ImmutableSentencePieceText result;
-  require_encoded(model_->processor.Encode(absl::string_view(rest.data(), rest.size()), result.mutable_proto()));
-  for (size_t i = 0; i < result.pieces_size(); ++i) {
-    const auto found = result.pieces(static_cast<int>(i));
-    const auto id = static_cast<int64_t>(found.id());
-    size_t begin = first + found.begin();
-    const size_t last = first + found.end();
-    std::string_view piece = found.piece();
+  for (const LibraryPiece& found : library_pieces(model_->processor, model_->spec, line.substr(first))) {
+    const int64_t id = found.id;
+    size_t begin = first + found.begin;
+    const size_t last = first + found.end;
+    std::string_view piece = found.text;
     while (model_->has_units() && id == unk() && piece.size() > unit_size(piece, type())) {
       const size_t end = begin + end_of_unit(line.substr(begin, last - begin), type());
       spans.push_back({id, begin, end});
@@ -327,14 +329,10 @@ std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
 
 std::string Vocab::spelt(std::string_view line) const {
   if (keeps_text()) return std::string(line);
-  sentencepiece::ImmutableSentencePieceText result;
-  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
   std::string text;
-  for (size_t i = 0; i < result.pieces_size(); ++i) {
-    const auto found = result.pieces(static_cast<int>(i));
-    text += is_byte(found.id()) ? surface(found.id()) : found.piece();
-  }
-  text = with_blanks(std::move(text));
+  for (const LibraryPiece& piece : library_pieces(model_->processor, model_->spec, line))
+    text += is_byte(piece.id) ? surface(piece.id) : piece.text;
+  text = with_blanks(text);
   if (model_->spec.add_dummy_prefix && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
@@ -383,7 +381,7 @@ std::string Vocab::surface(int64_t id) const {
     std::from_chars(text.data() + std::min(kDigits, text.size()), text.data() + text.size(), byte, 16);
     return {static_cast<char>(byte)};
   }
-  return with_blanks(std::move(text));
+  return with_blanks(text);
 }
 
 LeadingBlanks Vocab::leading_blanks() const {

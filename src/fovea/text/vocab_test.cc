@@ -108,6 +108,41 @@ TEST_F(VocabTest, DecodeUndoesEncode) {
   EXPECT_EQ(vocab.decode({0}), "");
 }
 
+// Unknown text is one piece, however long it is.
+TEST_F(VocabTest, LongUnknownRunsAreOnePiece) {
+  for (const char* type : {"unigram", "bpe"}) {
+    for (const char* rules : {kIdentity, "nmt_nfkc"}) {
+      VocabTraining options = training("v.spm");
+      options.type = type;
+      options.normalization = rules;
+      train_vocab(options);
+      const Vocab vocab = Vocab::load(options.output);
+      const auto line_of = [](int64_t size) {
+        std::string run;
+        for (int64_t i = 0; i < size; ++i) run += i % 3 == 0 ? "\u4e00" : "Q";
+        return cat("badu ", run, "kel ", run, "mor");
+      };
+      const std::string line = line_of(20000), other = line_of(7);
+      EXPECT_EQ(vocab.encode(line), vocab.encode(other));
+      const std::vector<PieceSpan> spans = vocab.encode_spans(line), others = vocab.encode_spans(other);
+      ASSERT_EQ(spans.size(), others.size());
+      const std::vector<std::string> pieces = vocab.pieces(line);
+      ASSERT_EQ(pieces.size(), spans.size());
+      for (size_t i = 0; i < spans.size(); ++i) {
+        EXPECT_EQ(spans[i].id, others[i].id);
+        if (i > 0) {
+          EXPECT_EQ(spans[i].begin, spans[i - 1].end);
+        }
+        if (spans[i].id == vocab.unk()) {
+          EXPECT_EQ(pieces[i], line.substr(spans[i].begin, spans[i].end - spans[i].begin));
+        }
+      }
+      EXPECT_EQ(spans.back().end, line.size());
+      EXPECT_EQ(vocab.spelt(line), line);
+    }
+  }
+}
+
 // Full-width and other compatibility characters, blanks of all kinds, marks without width, tabs.
 TEST_F(VocabTest, TextComesBackAsItIs) {
   const std::vector<std::string> lines = {"\uff08\u4ed6\u8bf4\uff0c\u201c\u662f\uff01\u201d\uff09",

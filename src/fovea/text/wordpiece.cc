@@ -1,8 +1,6 @@
 #include "fovea/text/wordpiece.h"
 
-#include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
-#include <unicode/unistr.h>
 
 #include <algorithm>
 #include <array>
@@ -57,15 +55,10 @@ int64_t count_code_points(std::string_view text) {
 
 std::string without_accents(const std::string& word) {
   if (is_ascii(word)) return word;
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFDInstance(status);
-  const icu::UnicodeString parts = normalizer->normalize(icu::UnicodeString::fromUTF8(word), status);
-  if (U_FAILURE(status)) return word;
   std::string out;
-  for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
-    const UChar32 c = parts.char32At(i);
+  each_character(nfd(word), [&](UChar32 c) {
     if (u_charType(c) != U_NON_SPACING_MARK) append_character(out, c);
-  }
+  });
   return out;
 }
 

@@ -240,6 +240,7 @@ void validate(const AnalyzeOptions& options) {
                   "--sweep needs --train-sets, the text to measure");
   inspect::add_unread_problems(options, mode_of(options), kUses, problems);
   inspect::add_rereading_problem(options, problems);
+  inspect::add_picture_problem(options, mode_of(options), problems);
   problems.throw_if_any();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include "fovea/analysis/svg.h"
@@ -49,6 +50,12 @@ std::string weight_colour(float weight, float greatest) {
   return colour_at(weight > 0 ? kPositive : kNegative, std::sqrt(std::abs(weight) / greatest));
 }
 
+// The label as people read it: without the mark of SentencePiece at the beginning of a word.
+std::string map_label(const std::string& piece) {
+  constexpr std::string_view kWordBegin = "\u2581";
+  return piece.starts_with(kWordBegin) && piece.size() > kWordBegin.size() ? piece.substr(kWordBegin.size()) : piece;
+}
+
 struct MapSize {
   double cell = 0, left = 0, top = 0;
   size_t columns = 0, rows = 0;
@@ -58,7 +65,7 @@ struct MapSize {
 
 double longest_label(const std::vector<std::string>& labels) {
   int64_t columns = 0;
-  for (const std::string& label : labels) columns = std::max(columns, text::terminal_columns(label));
+  for (const std::string& label : labels) columns = std::max(columns, text::terminal_columns(map_label(label)));
   return kMapLetter * static_cast<double>(columns);
 }
 
@@ -92,12 +99,12 @@ std::string map_labels(const AttentionPicture& picture, const MapSize& size) {
   std::string out;
   for (size_t r = 0; r < size.rows; ++r)
     out += svg_text({size.left - kMapGap, size.top + size.cell * (static_cast<double>(r) + 0.5) + 4},
-                    "text-anchor=\"end\"", picture.targets[r]);
+                    "text-anchor=\"end\"", map_label(picture.targets[r]));
   for (size_t c = 0; c < size.columns; ++c) {
-    const std::string& label = picture.sources[c];
+    const std::string label = map_label(picture.sources[c]);
     const double x = size.left + size.cell * (static_cast<double>(c) + 0.5);
     // A label of one letter stands upright, for it would look like another letter on its side.
-    if (text::terminal_columns(label) <= 2) {
+    if (text::terminal_columns(label) <= 1) {
       out += svg_text({x, size.top - kMapGap}, "text-anchor=\"middle\"", label);
     } else {
       out += cat("<text transform=\"translate(", svg_length(x + 4), " ", svg_length(size.top - kMapGap), ") rotate(-90)\">",

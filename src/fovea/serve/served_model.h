@@ -6,16 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/analysis/sharpest_head.h"
 #include "fovea/serve/serve_options.h"
 #include "fovea/tasks/language/engine.h"
 #include "fovea/tasks/translation/engine.h"
 
 namespace fovea::serve {
 
-// Cross-attention between the pieces of a sentence and of its translation: the mean of all layers and heads.
+// Cross-attention between the pieces of a sentence and of its translation.
 struct AttentionMap {
-  std::vector<std::string> source, target;  // pieces, </s> last
-  std::vector<float> weights;               // [target, source]
+  std::vector<std::string> source, target;               // pieces, </s> last
+  std::vector<float> weights;                            // [target, source], the mean of all layers and heads
+  std::vector<std::vector<std::vector<float>>> heads;    // of each layer and head, [target, source]
+  analysis::HeadPlace sharpest;                          // of them
 };
 
 // A loaded model with its engine. Any thread may call the const functions; the others are for the engine's thread.

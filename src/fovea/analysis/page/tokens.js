@@ -39,6 +39,9 @@ function shortened(token, width, size) {
   return characters.join("") + "…";
 }
 
+// Whether a label of a column is so short that it stands upright; on its side, one letter looks like another.
+function standsUpright(token) { return Array.from(visible(token).replace("\u2581", "")).length <= 1; }
+
 // The labels of an attention's rows and columns, and the names of the two axes.
 function labelsOf(pass, sublayer, rows) {
   const source = sourceLabels(pass), within = {rowAxis: "queries", columnAxis: "keys"};

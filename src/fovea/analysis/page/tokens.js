@@ -39,8 +39,10 @@ function shortened(token, width, size) {
   return characters.join("") + "…";
 }
 
-// Whether a label of a column is so short that it stands upright; on its side, one letter looks like another.
-function standsUpright(token) { return Array.from(visible(token).replace("\u2581", "")).length <= 1; }
+// A label of a column that is one letter stands upright; on its side, one letter looks like another. The mark of a
+// word's beginning, U+2581, is left out there.
+function uprightLabel(token) { return visible(token).replace(/^\u2581(?=.)/u, ""); }
+function standsUpright(token) { return Array.from(uprightLabel(token)).length <= 1; }
 
 // The labels of an attention's rows and columns, and the names of the two axes.
 function labelsOf(pass, sublayer, rows) {

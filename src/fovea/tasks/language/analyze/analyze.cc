@@ -175,9 +175,12 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   const AnalyzeOptions own = with_first_model(options);
   for (const std::string& entry : options.sweep) load_model(inspect::with_mechanism(own, entry));
   inspect::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
+  std::optional<data::TokenText> read;  // once, because the mechanisms of a model read the same units
   for (const std::string& entry : options.sweep) {
     const LoadedModel loaded = load_model(inspect::with_mechanism(own, entry));
-    const data::TokenText text = read_text(options, loaded);
+    if (!read) read = read_text(options, loaded);
+    const data::TokenText& text = *read;
+    const std::string_view unit = loaded.units.unit_name();
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // The text is cut as `score` cuts it without options.
     const int64_t context = segment_of(options, loaded.config);
@@ -192,6 +195,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     progress.finish();
     sweep.units = score.tokens;
     sweep.points.push_back({entry, score.mean_nll()});
+    if (unit == "byte" || unit == "char") sweep.points.back().bits_per_byte = measures().value(score, "bits-per-byte");
   }
   inspect::write_sweep(options, sweep);
   return sweep.units;

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from fovea_program import PROGRAM, Workplace, checked
+from fovea_program import PROGRAM, TINY, Refusals, Workplace, checked
 
 PLACE = Workplace()
 
@@ -35,6 +35,22 @@ class Logs(unittest.TestCase):
         line = "float32 is at least as fast as bfloat16 on this processor (portable)"
         self.assertIn(line, said("bf16", "--precision", "bfloat16"))
         self.assertNotIn(line, said("float32"))
+
+
+class Vocabularies(Refusals):
+    def test_one_is_of_both_languages_if_embeddings_are_tied(self):
+        def arguments(name, *vocabs):
+            options = list(map(str, PLACE.training(PLACE.folder / name, "--after-batches", 2, "--cpu-threads", 1)))
+            at = options.index("--vocabs")
+            return [*options[:at + 1], *vocabs, *options[at + 3:]]
+
+        weights = []
+        for name, count in (("twice", 2), ("once", 1)):
+            checked(*arguments(name, *[PLACE.vocab] * count), *([] if "--tied-embeddings-all" in TINY else ["--tied-embeddings-all"]))
+            weights.append((PLACE.folder / name / "last" / "model.safetensors").read_bytes())
+        self.assertEqual(*weights)
+        untied = [option for option in arguments("untied", PLACE.vocab) if option != "--tied-embeddings-all"]
+        self.refused(*untied, says="--vocabs has 1 file; expected two, source and target", code=2)
 
 
 class Signals(unittest.TestCase):

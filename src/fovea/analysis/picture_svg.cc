@@ -15,7 +15,8 @@ namespace fovea::analysis {
 namespace {
 
 // Pixels.
-constexpr double kMapCell = 22, kSmallMapCell = 12, kMapMargin = 16, kMapHead = 52, kMapLegend = 40, kMapLetter = 7.6, kMapGap = 6;
+constexpr double kMapCell = 22, kSmallMapCell = 12, kMapMargin = 16, kMapHead = 52, kMapLegend = 40, kMapLetter = 7.6,
+                 kMapGap = 6;
 constexpr size_t kManyTokens = 60;  // from here on, cells are small
 constexpr const char* kZeroColour = "#f6e4cb";
 
@@ -29,7 +30,8 @@ constexpr Ramp kPositive = {{{222, 235, 247}, {107, 174, 214}, {33, 113, 181}, {
 std::string hex_colour(const Colour& colour) {
   std::array<char, 8> text{};
   (void)std::snprintf(text.data(), text.size(), "#%02x%02x%02x", static_cast<unsigned>(std::lround(colour.red)),
-                      static_cast<unsigned>(std::lround(colour.green)), static_cast<unsigned>(std::lround(colour.blue)));
+                      static_cast<unsigned>(std::lround(colour.green)),
+                      static_cast<unsigned>(std::lround(colour.blue)));
   return text.data();
 }
 
@@ -40,7 +42,7 @@ std::string colour_at(const Ramp& ramp, double place) {
   const double part = at - static_cast<double>(i);
   const Colour &from = ramp.at(i), &to = ramp.at(i + 1);
   return hex_colour({from.red + (to.red - from.red) * part, from.green + (to.green - from.green) * part,
-              from.blue + (to.blue - from.blue) * part});
+                     from.blue + (to.blue - from.blue) * part});
 }
 
 // The square root shows small weights.
@@ -107,8 +109,8 @@ std::string map_labels(const AttentionPicture& picture, const MapSize& size) {
     if (text::terminal_columns(label) <= 1) {
       out += svg_text({x, size.top - kMapGap}, "text-anchor=\"middle\"", label);
     } else {
-      out += cat("<text transform=\"translate(", svg_length(x + 4), " ", svg_length(size.top - kMapGap), ") rotate(-90)\">",
-                 escaped_xml(label), "</text>\n");
+      out += cat("<text transform=\"translate(", svg_length(x + 4), " ", svg_length(size.top - kMapGap),
+                 ") rotate(-90)\">", escaped_xml(label), "</text>\n");
     }
   }
   return out;
@@ -121,14 +123,14 @@ std::string map_legend(const AttentionPicture& picture, const SvgPoint& at, floa
   std::string out;
   double x = at.x;
   if (has_zeros) {
-    out += cat("<rect x=\"", svg_length(x), "\" y=\"", svg_length(at.y), "\" width=\"12\" height=\"12\" fill=\"", kZeroColour,
-               "\"/>\n");
+    out += cat("<rect x=\"", svg_length(x), "\" y=\"", svg_length(at.y), "\" width=\"12\" height=\"12\" fill=\"",
+               kZeroColour, "\"/>\n");
     out += svg_text({x + kBox + kMapGap, at.y + 10}, "fill=\"#5b6472\"", "exactly 0");
     x += 92;
   }
   for (int i = 0; i < kSteps; ++i)
-    out += cat("<rect x=\"", svg_length(x + kStep * i), "\" y=\"", svg_length(at.y), "\" width=\"3\" height=\"12\" fill=\"",
-               colour_at(kPositive, std::sqrt((i + 0.5) / kSteps)), "\"/>\n");
+    out += cat("<rect x=\"", svg_length(x + kStep * i), "\" y=\"", svg_length(at.y),
+               "\" width=\"3\" height=\"12\" fill=\"", colour_at(kPositive, std::sqrt((i + 0.5) / kSteps)), "\"/>\n");
   return out + svg_text({x + kStep * kSteps + kMapGap, at.y + 10}, "fill=\"#5b6472\"",
                         cat("above 0, up to ", fixed(greatest, greatest < 0.1F ? 4 : 2)));
 }
@@ -146,7 +148,8 @@ std::string picture_svg(const AttentionPicture& picture, const std::string& titl
   const auto text_width = [](const std::string& text) {
     return 2 * kMapMargin + kMapLetter * static_cast<double>(text::terminal_columns(text));
   };
-  const double width = std::max({size.left + size.map_width() + kMapMargin, text_width(title), text_width(caption), 300.0}),
+  const double width =
+                   std::max({size.left + size.map_width() + kMapMargin, text_width(title), text_width(caption), 300.0}),
                height = size.top + size.map_height() + kMapLegend;
   std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", svg_length(width), "\" height=\"",
                         svg_length(height), "\" viewBox=\"0 0 ", svg_length(width), " ", svg_length(height),

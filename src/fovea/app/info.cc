@@ -239,7 +239,8 @@ std::string size_line(const Facts& facts) {
     if (facts.contains(depth)) layers.push_back(fact_text(facts, depth));
   std::string line = cat(thousands(fact_number(facts, "parameters")), " parameters, ",
                          fixed(static_cast<double>(fact_number(facts, "weight bytes")) / 1e6, 1), " MB");
-  if (!layers.empty()) line += cat("; ", join(layers, " + "), layers == std::vector<std::string>{"1"} ? " layer" : " layers");
+  if (!layers.empty())
+    line += cat("; ", join(layers, " + "), layers == std::vector<std::string>{"1"} ? " layer" : " layers");
   if (facts.contains("transformer-heads")) line += cat(" of ", fact_text(facts, "transformer-heads"), " heads");
   if (facts.contains("dim-emb")) line += cat(", width ", fact_text(facts, "dim-emb"));
   return line;
@@ -264,12 +265,14 @@ std::string best_line(const Facts& facts) {
   constexpr std::string_view kBest = "best ", kUpdates = " updates", kSeconds = " seconds";
   std::vector<std::string> parts;
   for (const auto& [name, value] : facts.items()) {
-    if (!name.starts_with(kBest) || name.ends_with(kUpdates) || name.ends_with(kSeconds) || !value.is_number()) continue;
+    if (!name.starts_with(kBest) || name.ends_with(kUpdates) || name.ends_with(kSeconds) || !value.is_number())
+      continue;
     std::string part = cat(name.substr(kBest.size()), " ", fixed(value.get<double>(), 4));
     if (facts.contains(cat(name, kUpdates)))
       part += cat(" after ", thousands(fact_number(facts, cat(name, kUpdates))), kUpdates);
     const auto seconds = facts.find(cat(name, kSeconds));
-    if (seconds != facts.end() && seconds->is_number()) part += cat(", ", fixed(seconds->get<double>(), 0), " s of training");
+    if (seconds != facts.end() && seconds->is_number())
+      part += cat(", ", fixed(seconds->get<double>(), 0), " s of training");
     parts.push_back(std::move(part));
   }
   return join(parts, "; ");

@@ -79,8 +79,8 @@ int tell_of_bug(const std::string& text) {
 constexpr std::array<std::string_view, 4> kSharedCommands = {"train", "translate", "score", "filter"};
 
 // Commands with one --model that they read, whose first argument may be its folder: `fovea translate run`.
-constexpr std::array<std::string_view, 11> kModelCommands = {"align",    "analyze", "caption", "embed", "filter",   "generate",
-                                                             "report",   "score",   "serve",   "tag",   "translate"};
+constexpr std::array<std::string_view, 11> kModelCommands = {
+    "align", "analyze", "caption", "embed", "filter", "generate", "report", "score", "serve", "tag", "translate"};
 
 std::vector<std::string> with_model_named(std::string_view command, std::vector<std::string> arguments) {
   std::error_code none_there;

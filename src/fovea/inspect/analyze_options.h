@@ -40,7 +40,8 @@ struct AnalysisOptions {
         field("json", &C::json, "print one JSON object instead of tables"),
         named("output", &C::output,
               "where the result goes, - is standard output; with --sweep, the picture, a name that ends in .svg; of a "
-              "picture of --source, such a name gets an SVG file, another one the text", "o"));
+              "picture of --source, such a name gets an SVG file, another one the text",
+              "o"));
   }
 };
 

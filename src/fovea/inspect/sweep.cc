@@ -55,7 +55,8 @@ AttentionOverride override_of(const std::string& entry) {
 }
 
 std::string sweep_table(const Sweep& sweep) {
-  const bool has_bleu = sweep.beam_size > 0, has_bits = !sweep.points.empty() && sweep.points.front().bits_per_byte >= 0;
+  const bool has_bleu = sweep.beam_size > 0,
+             has_bits = !sweep.points.empty() && sweep.points.front().bits_per_byte >= 0;
   std::vector<std::string> header = {"spec", "loss", "perplexity"};
   if (has_bits) header.emplace_back("bits/byte");
   if (has_bleu) header.emplace_back("BLEU");

@@ -15,10 +15,10 @@ namespace fovea::serve {
 
 // Cross-attention between the pieces of a sentence and of its translation.
 struct AttentionMap {
-  std::vector<std::string> source, target;               // pieces, </s> last
-  std::vector<float> weights;                            // [target, source], the mean of all layers and heads
-  std::vector<std::vector<std::vector<float>>> heads;    // of each layer and head, [target, source]
-  analysis::HeadPlace sharpest;                          // of them
+  std::vector<std::string> source, target;             // pieces, </s> last
+  std::vector<float> weights;                          // [target, source], the mean of all layers and heads
+  std::vector<std::vector<std::vector<float>>> heads;  // of each layer and head, [target, source]
+  analysis::HeadPlace sharpest;                        // of them
 };
 
 // A loaded model with its engine. Any thread may call the const functions; the others are for the engine's thread.

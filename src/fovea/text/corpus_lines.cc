@@ -79,9 +79,8 @@ void tell_of_columns(const std::string& path, const ColumnPairs& read) {
   if (read.most > 2)
     log::info(cat("'", path, "' has ", read.most, " columns; source is column ", read.columns.source,
                   " and target column ", read.columns.target, " (--source-column, --target-column)"));
-  for (const auto& [option, side, column] :
-       {std::tuple("--source-column", &Pair::source, read.columns.source),
-        {"--target-column", &Pair::target, read.columns.target}}) {
+  for (const auto& [option, side, column] : {std::tuple("--source-column", &Pair::source, read.columns.source),
+                                             {"--target-column", &Pair::target, read.columns.target}}) {
     if (looks_like_ids(read.pairs, side))
       log::warn(cat("'", path, "': column ", column, " looks like ids, not text, for example '",
                     one_line(read.pairs.front().*side), "'; ", option, " names another column"));

@@ -75,10 +75,10 @@ void RunReport::early(const UpdateReport& last, int64_t updates) {
 void RunReport::display(const DisplayLine& line) {
   first_lines_.reset();
   const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
-  std::string text =
-      cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",
-          fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2), "s : ", fixed(words_per_second, 2),
-          " ", line.weight_unit, "/s : gNorm ", fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
+  std::string text = cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items),
+                         " : Cost ", fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2),
+                         "s : ", fixed(words_per_second, 2), " ", line.weight_unit, "/s : gNorm ",
+                         fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
   Json json = {{"event", "train"},
                {"epoch", line.last.epoch},
                {"updates", line.last.updates},

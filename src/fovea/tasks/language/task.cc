@@ -141,10 +141,9 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
             .measures = measures().known(),
             .default_measures = language::default_measures(units_),
             .weight_unit = plural_unit(units_),
-            .is_loss_per_byte =
-                units_.is_bytes() && options_.label_smoothing == 0 &&
-                parse_choice<data::Documents>(data::kDocumentsNames, config_.documents, "--documents: got") ==
-                    data::Documents::kNo};
+            .is_loss_per_byte = units_.is_bytes() && options_.label_smoothing == 0 &&
+                                parse_choice<data::Documents>(data::kDocumentsNames, config_.documents,
+                                                              "--documents: got") == data::Documents::kNo};
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "fovea/base/choices.h"
@@ -22,6 +24,7 @@
 #include "fovea/nn/memory.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/score_text.h"
 
 namespace fovea::language {

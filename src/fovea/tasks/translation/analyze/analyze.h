@@ -29,8 +29,8 @@ struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
     const auto own = std::tuple(
         field("source", &C::source, "analyse this sentence; without other options, draw its cross-attention"),
         field("target", &C::target, "its translation (default: the model's own)"),
-        number("layer", &C::layer, "decoder layer of the picture, from 1 (0: mean of all; -1: that of the sharpest head)", -1,
-               1000),
+        number("layer", &C::layer,
+               "decoder layer of the picture, from 1 (0: mean of all; -1: that of the sharpest head)", -1, 1000),
         number("head", &C::head, "head of the picture, from 1 (0: mean of all; -1: the sharpest)", -1, 1024),
         number("beam-size", &C::beam_size,
                "beam of translations: for the picture (0: 5), for speeds (0: 4), and for BLEU in --sweep (0: no BLEU)",

@@ -56,7 +56,8 @@ at::Tensor cross_attention(LoadedModel& loaded, const SentencePair& pair) {
 
 // Places of --layer and --head, as numbers from 1; 0 is the mean.
 analysis::HeadPlace shown_place(const at::Tensor& weights, const AnalyzeOptions& config) {
-  if (config.layer == 0 || config.head == 0) return {std::max<int64_t>(config.layer, 0), std::max<int64_t>(config.head, 0)};
+  if (config.layer == 0 || config.head == 0)
+    return {std::max<int64_t>(config.layer, 0), std::max<int64_t>(config.head, 0)};
   std::vector<analysis::HeadWeights> layers;
   for (int64_t layer = 0; layer < weights.size(0); ++layer)
     layers.push_back({weights[layer].const_data_ptr<float>(), weights.size(1), weights.size(2), weights.size(3)});
@@ -112,8 +113,8 @@ void draw_sentence(const AnalyzeOptions& config) {
                                               .weights = {data, data + shown.numel()}};
   LineWriter output(config.output);
   if (config.output.ends_with(".svg")) {
-    output.write(analysis::picture_svg(
-        picture, one_line(target), cat("cross-attention, ", place_text(place, weights), "; ", zeros_text(shown))));
+    output.write(analysis::picture_svg(picture, one_line(target),
+                                       cat("cross-attention, ", place_text(place, weights), "; ", zeros_text(shown))));
   } else {
     output.line(cat(one_line(target), "\n"));
     output.write(analysis::draw(picture));

@@ -53,6 +53,18 @@ class Vocabularies(Refusals):
         self.refused(*untied, says="--vocabs has 1 file; expected two, source and target", code=2)
 
 
+class Unknown(unittest.TestCase):
+    def test_characters_that_the_vocabulary_lacks_are_counted(self):
+        texts = [PLACE.folder / "unknown.source", PLACE.folder / "unknown.target"]
+        lines = PLACE.sides["train"][0].read_text().splitlines()[:20]
+        for text, last in zip(texts, ("\u8a9e un \u6587", "un \u2603")):
+            text.write_text("\n".join([*lines, last]) + "\n")
+        arguments = list(map(str, PLACE.training(PLACE.folder / "unknown", "--after-batches", 1)))
+        arguments[arguments.index("--train-sets") + 1:arguments.index("--vocabs")] = map(str, texts)
+        self.assertIn(" tokens); 3 of them unknown, which the vocabularies lack\n", checked(*arguments).stderr)
+        self.assertNotIn("unknown", checked(*PLACE.training(PLACE.folder / "known", "--after-batches", 1)).stderr)
+
+
 class Signals(unittest.TestCase):
     def stop(self, arguments, signal_number, until):
         """Sends the signal as soon as `until`, a text in the log or a function, is met; the exit status and the log."""

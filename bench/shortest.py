@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 
+from crossover import LEAST
 from plot import COLOURS, LEFT, Axis, line, text
 
 SPECS = ["window(64)", "topk(8)", "window(256)", "topk(32)", "relu", "sparsemax", "entmax(1.5)", "full"]
 PASSES = {"forward": "forward", "both": "forward and backward"}
 AVX2 = {"FOVEA_CPU": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-ROW, LEGEND = 30, 64  # pixels
+ROW, LEGEND, APART = 44, 64, 9  # pixels; APART: between the marks of a mechanism, so that none hides another
 
 
 def measured(most, seconds):
@@ -84,7 +85,7 @@ def picture(found, title):
     for mark in marks:
         parts += [line(x.place(mark), LEGEND - 8, x.place(mark), bottom, "#e0e0e0"),
                   text(x.place(mark), bottom + 18, f"{mark:,}", text_anchor="middle")]
-    words = f"faster than dense SDPA from this length on, in tokens (→: not up to {most:,})"
+    words = f"faster than dense SDPA from this length on, in tokens ({LEAST:,} is the least that was measured; →: not up to {most:,})"
     parts.append(text((left + width - right) / 2, bottom + 40, words, text_anchor="middle"))
     place = 16
     for number, level in enumerate(levels_of):
@@ -99,8 +100,8 @@ def picture(found, title):
         for row in kept:
             if row["mechanism"] != spec:
                 continue
-            number = levels_of.index(row["level"])
-            shift = (number - (len(levels_of) - 1) / 2) * 11
+            number, place = levels_of.index(row["level"]), list(PASSES.values()).index(row["pass"])
+            shift = (number * len(PASSES) + place - (len(levels_of) * len(PASSES) - 1) / 2) * APART
             if row["faster from"]:
                 parts.append(mark_at(x.place(row["faster from"]), y + shift, COLOURS[number], row["pass"]))
             else:
@@ -111,7 +112,7 @@ def picture(found, title):
 
 def mark_at(x, y, colour, which):
     fill = colour if which == PASSES["both"] else "white"
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{fill}" stroke="{colour}" stroke-width="2"/>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{fill}" stroke="{colour}" stroke-width="1.8"/>'
 
 
 def main():

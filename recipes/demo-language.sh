@@ -76,6 +76,8 @@ cat <<TEXT
 
 Try next:
   ./fovea generate --model $run/averaged --prompt 'If you choose ' --max-length 500 --temperature 0.8
+  ./fovea report --model $run/averaged --source 'You can change the width.' --output $run/report.html
+  ./fovea serve --model $run/averaged       # a page for trying at http://localhost:8080/
   ./fovea.sh demo language$other
-  ./fovea train --task language --help
+Your own text: docs/language.md
 TEXT

@@ -75,8 +75,10 @@ sentence='You can change the width of the columns in a table, or insert a new ro
 printf '\nEnglish to %s, %s training pairs of sentences (%s), attention %s.\n' "$language" \
   "$(wc -l <"$corpus/train.en")" "$(cat "$corpus/done")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")"
 show_examples
-printf '\nThe attention of one sentence, mean of heads and layers:\n\n'
+printf '\nThe attention of one sentence, by the head that tells its words apart best:\n\n'
 "$fovea" analyze --model "$run/averaged" --source "$sentence"
+report=$run/report.html
+head -n 20 "$corpus/test.en" | "$fovea" report --model "$run/averaged" --input - --output "$report" --quiet
 tokenize=13a # words of a language that puts no spaces between them are its characters
 case $language in zh*) tokenize=zh ;; ja | km | my | th | lo | dz | bo) tokenize=char ;; esac
 printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
@@ -90,6 +92,8 @@ cat <<TEXT
 
 Try next:
   echo '$sentence' | ./fovea translate --model $run/averaged
+  xdg-open $report        # every head on 20 sentences, in a browser
+  ./fovea serve --model $run/averaged       # a page for trying at http://localhost:8080/
   ./fovea.sh demo $language$other
-  ./fovea train --help
+Your own text, from two files to a server: docs/own-text.md
 TEXT

@@ -25,6 +25,11 @@ class BadInput(Refusals):
         self.refused(*model, translation(), *text, "--cost", says="give one --model", code=2)
         self.refused(*model, "--train-sets", SOURCE, says="--train-sets", code=2)
         self.refused(*model, *text, "--output", F / "no" / "folder", says="--output")
+        picture = [*model, "--source", "un"]
+        self.refused(*picture, "--output", F / "head.png", says="pictures are SVG, expected a name that ends in .svg", code=2)
+        self.refused(*picture, "--json", "--output", F / "head.svg", says="this call writes text or JSON", code=2)
+        self.refused("--model", language("full"), "--source", "un", "--output", F / "head.svg",
+                     says="this call writes text or JSON", code=2)
         self.refused("--model", language("full"), "--train-sets", TARGET, "--sweep", "cross=full", says="a language model has no",
                      code=2)
 

@@ -2,9 +2,12 @@
 """Figures of attention from the command line: those of the first layer against an oracle, and laws for all layers."""
 import json
 import math
+import re
 import unittest
+import xml.etree.ElementTree
 
 from analyzed_models import F, PAIRS, SOURCE, TARGET, analyze, language, records, translation
+from fovea_program import checked
 from attention_oracle import HEADS, as_pieces, as_words, diversity, figures, first_layer
 
 
@@ -124,6 +127,38 @@ class Laws(unittest.TestCase):
         self.assertEqual(analyze(translation(), *arguments, "--output", output), "")
         self.assertEqual(output.read_text(), shown)
         self.assertRegex(shown, r"\n░ ▒ ▓ █ quarters of the greatest weight, 0\.\d+\nexactly zero: ")
+
+    def test_the_picture_is_of_the_sharpest_head(self):
+        arguments = ["--source", SOURCE.read_text().splitlines()[0], "--target", TARGET.read_text().splitlines()[0]]
+        model = translation("sparse", "--attention", "topk(3)")
+        own = analyze(model, *arguments)
+        place = re.search(r"shown: head (\d) of layer 1, the sharpest of 2; --layer N --head N draw another, --head 0 the mean of "
+                          r"all 2 \(exactly zero: (\d+\.\d)%\)\n$", own)
+        heads = [analyze(model, *arguments, "--layer", 1, "--head", head) for head in (1, 2)]
+        pictures = [text.split("\nexactly zero")[0] for text in heads]
+        self.assertNotEqual(pictures[0], pictures[1])
+        self.assertEqual(own.split("\nexactly zero")[0], pictures[int(place[1]) - 1])
+        mean = analyze(model, *arguments, "--head", 0)
+        self.assertIn(f"exactly zero: {place[2]}% of the weights shown", mean)
+        self.assertTrue(mean.endswith("shown: the mean of all 2 heads\n"), mean)
+        zeros = [float(re.search(r"exactly zero: (\S+)%", text)[1]) for text in heads]
+        self.assertLess(float(place[2]), min(zeros), "the mean of sparse heads is denser than each")
+
+    def test_the_picture_as_a_file(self):
+        arguments = ["--source", SOURCE.read_text().splitlines()[0], "--target", TARGET.read_text().splitlines()[0]]
+        model, picture = translation("sparse", "--attention", "topk(3)"), F / "head.svg"
+        self.assertEqual(analyze(model, *arguments, "--output", picture), "")
+        svg = xml.etree.ElementTree.fromstring(picture.read_text())
+        texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+        shown = analyze(model, *arguments)
+        zeros = re.search(r"exactly zero: (\S+)% of", shown)[1]
+        self.assertIn(f"cross-attention, head {re.search('head ([0-9])', shown)[1]} of layer 1; exactly zero: {zeros}%", texts)
+        self.assertIn("</s>", texts)
+        self.assertIn("exactly 0", texts)
+
+    def test_the_folder_of_a_run_stands_for_its_option(self):
+        arguments = ["--source", "un", "--quiet", "--cpu-threads", 1]
+        self.assertEqual(checked("analyze", translation(), *arguments).stdout, analyze(translation(), "--source", "un"))
 
     def test_a_picture_of_weights_above_one(self):
         model = translation("relu", "--attention", "relu")

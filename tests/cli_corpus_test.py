@@ -107,6 +107,20 @@ class Corpus(Refusals):
         self.refused("corpus", *PLACE.sides["train"], "--target-column", 3, "--output", PLACE.folder / "unread",
                      says="--target-column: is for TSV files; got none", code=2)
 
+    def test_columns_of_tsv_are_told(self):
+        table, output = PLACE.folder / "columns.tsv", PLACE.folder / "columns"
+        pairs = list(zip(*(path.read_text().splitlines() for path in PLACE.sides["train"])))[:40]
+        table.write_text("".join(f"doc-{number}\t{source}\t{target}\n" for number, (source, target) in enumerate(pairs)))
+        command = ["corpus", table, "--languages", "en", "de", "--valid", 2, "--test", 2, "--output", output]
+        said = checked(*command).stderr
+        self.assertIn("has 3 columns; source is column 1 and target column 2 (--source-column, --target-column)", said)
+        self.assertIn("column 1 looks like ids, not text, for example 'doc-0'; --source-column names another column", said)
+        said = checked(*command, "--source-column", 2, "--target-column", 3).stderr
+        self.assertIn("source is column 2 and target column 3", said)
+        self.assertNotIn("looks like ids", said)
+        table.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        self.assertNotIn("columns", checked(*command).stderr.split("columns.tsv", 1)[-1].split("pairs read")[0])
+
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
         self.assertIn(": 1,000 pieces", said)

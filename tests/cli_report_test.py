@@ -71,7 +71,7 @@ class Page(unittest.TestCase):
         """topk(2) keeps two keys of a row, ties aside, and the figures count the rest."""
         page = report("--train-sets", SOURCE, TARGET, "--sentences", 2, "--attention", "topk(2)")
         model = data_of(page)["models"][0]
-        self.assertEqual(model["details"][1], ["Mechanism", "2*topk(2)"])
+        self.assertEqual(model["details"][1], ["Mechanism", "topk(2)"])
         for entry in model["passes"]:
             codes, begin = codes_of(page, entry), 0
             for attention in entry["attentions"]:

@@ -2,7 +2,9 @@
 """`fovea analyze --sweep` and `--cost` from the command line: losses against `score`, counts against the definitions."""
 import json
 import math
+import os
 import re
+import subprocess
 import unittest
 
 from analyzed_models import F, PAIRS, SOURCE, TARGET, analyze, language, translation
@@ -57,6 +59,18 @@ class Sweeps(unittest.TestCase):
         found = json.loads(analyze(model, "--train-sets", TARGET, "--sweep", "full", "decoder=topk(2)", "--json"))
         self.assertEqual([r["spec"] for r in found["records"]], ["full", "decoder=topk(2)"])
         self.assertAlmostEqual(found["records"][0]["loss"] / math.log(2), bits, places=5)
+        for record in found["records"]:  # a byte is a unit
+            self.assertAlmostEqual(record["bits_per_byte"], record["loss"] / math.log(2), places=9)
+        table = analyze(model, "--train-sets", TARGET, "--sweep", "full").splitlines()
+        self.assertEqual(table[0].split(), ["spec", "loss", "perplexity", "bits/byte"])
+        self.assertAlmostEqual(float(table[1].split()[3]), bits, places=3)
+
+    def test_the_text_is_read_once(self):
+        pipe = F / "read-once"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["sh", "-c", f"cat '{TARGET}' > '{pipe}'"]) as writer:
+            checked("analyze", "--model", language("full"), "--train-sets", pipe, "--sweep", "full", "topk(2)", "--cpu-threads", 1)
+            self.assertEqual(writer.wait(timeout=60), 0)
 
     def test_refused(self):
         for spec in ("rela-g", "entmax(learned)", "routed(2,4)"):

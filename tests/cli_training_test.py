@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from fovea_program import PROGRAM, Workplace, checked
+from fovea_program import PROGRAM, TINY, Refusals, Workplace, checked
 
 PLACE = Workplace()
 
@@ -35,6 +35,34 @@ class Logs(unittest.TestCase):
         line = "float32 is at least as fast as bfloat16 on this processor (portable)"
         self.assertIn(line, said("bf16", "--precision", "bfloat16"))
         self.assertNotIn(line, said("float32"))
+
+
+class Vocabularies(Refusals):
+    def test_one_is_of_both_languages_if_embeddings_are_tied(self):
+        def arguments(name, *vocabs):
+            options = list(map(str, PLACE.training(PLACE.folder / name, "--after-batches", 2, "--cpu-threads", 1)))
+            at = options.index("--vocabs")
+            return [*options[:at + 1], *vocabs, *options[at + 3:]]
+
+        weights = []
+        for name, count in (("twice", 2), ("once", 1)):
+            checked(*arguments(name, *[PLACE.vocab] * count), *([] if "--tied-embeddings-all" in TINY else ["--tied-embeddings-all"]))
+            weights.append((PLACE.folder / name / "last" / "model.safetensors").read_bytes())
+        self.assertEqual(*weights)
+        untied = [option for option in arguments("untied", PLACE.vocab) if option != "--tied-embeddings-all"]
+        self.refused(*untied, says="--vocabs has 1 file; expected two, source and target", code=2)
+
+
+class Unknown(unittest.TestCase):
+    def test_characters_that_the_vocabulary_lacks_are_counted(self):
+        texts = [PLACE.folder / "unknown.source", PLACE.folder / "unknown.target"]
+        lines = PLACE.sides["train"][0].read_text().splitlines()[:20]
+        for text, last in zip(texts, ("\u8a9e un \u6587", "un \u2603")):
+            text.write_text("\n".join([*lines, last]) + "\n")
+        arguments = list(map(str, PLACE.training(PLACE.folder / "unknown", "--after-batches", 1)))
+        arguments[arguments.index("--train-sets") + 1:arguments.index("--vocabs")] = map(str, texts)
+        self.assertIn(" tokens); 3 of them unknown, which the vocabularies lack\n", checked(*arguments).stderr)
+        self.assertNotIn("unknown", checked(*PLACE.training(PLACE.folder / "known", "--after-batches", 1)).stderr)
 
 
 class Signals(unittest.TestCase):

@@ -140,7 +140,7 @@ class HandedOver(unittest.TestCase):
     def test_a_training(self):
         command = self.workplace.training(self.folder / "run", "--after-batches", 3, "--quiet")
         self.assertEqual(told(started(*command)), (0, "", ""))
-        self.assertIn("updates: 3\n", started("info", self.folder / "run").stdout)
+        self.assertIn("updates: 3\n", started("info", self.folder / "run", "--all").stdout)
 
     def test_a_pipe_is_read_once(self):
         command = self.workplace.training(self.folder / "piped", "--quiet")

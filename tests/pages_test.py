@@ -44,6 +44,7 @@ PAGES = {
                          for name in data_batch_1 test_batch; do head -c 36876 /dev/zero > cifar-10-batches-bin/$name.bin; done""",
     "docs/language.md": "",
     "docs/options.md": "",
+    "docs/own-text.md": f"""{CORPUS}; for side in en de; do cp corpus/train.$side big.$side; done; rm -r corpus""",
     "docs/report.md": "",
     "docs/tagging.md": "",
     "docs/training.md": f"{CORPUS}; {VOCAB}; {RUN} --valid-sets corpus/valid.en corpus/valid.de",
@@ -54,8 +55,10 @@ NOT_RUN = {
     "docs/bert.md": "needs the weights of BERT",
     "docs/convert.md": "needs models of other systems; cli_convert_test.py has small ones",
     "docs/design.md": "shows no commands",
+    "docs/glossary.md": "shows no commands",
     "docs/huggingface.md": "python/tests/test_transformers_docs.py runs it",
     "docs/install.md": "builds and installs",
+    "docs/pictures.md": "shows a model of seven minutes of training",
     "docs/python.md": "python/tests/test_docs.py runs it",
     "docs/recipes.md": "needs published corpora",
     "docs/results.md": "needs corpora and hours",
@@ -63,6 +66,7 @@ NOT_RUN = {
     "docs/serve.md": "a server runs until it is stopped; serve_test.py has its requests",
     "docs/speed.md": "what it shows depends on the processor",
     "docs/trainings.md": "needs corpora and hours",
+    "docs/tuning.md": "its commands stand in other pages",
 }
 WHOLE_CORPUS = ("docs/data.md",)  # pages that show the size of their corpus
 SMALLER = """#!/bin/bash

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of `fovea report` in a headless Chromium: what it draws, its keys, its picture, and hostile text. Skipped,
 with a line that says so, where there is no Chromium."""
+import math
 import re
 import sys
 import unittest
@@ -76,6 +77,29 @@ class Report(unittest.TestCase):
             self.browser.open(translation_report(), f"#attention={sublayer}&layer=1&head=2")
             self.assertIn("layer 1, head 2", self.text(".card .caption b"))
             self.assertGreater(self.browser.evaluate("document.querySelectorAll('.ribbons path').length"), 0)
+
+    def test_it_opens_with_the_sharpest_head(self):
+        """The head whose rows and columns have the greatest mutual information, computed here from the page's weights."""
+        self.browser.open(translation_report())
+        best, most = None, -1
+        for head in (1, 2):
+            self.browser.open(translation_report(), f"#attention=cross&layer=1&head={head}")
+            sums = [0, 0]  # information, rows
+            for sentence in (1, 2, 3):
+                self.browser.open(translation_report(), f"#attention=cross&layer=1&head={head}&sentence={sentence}")
+                values, rows, columns = self.browser.evaluate("(({values, rows, columns}) => [[...values], rows, columns])(cards[0].shown.matrix)")
+                shares = [[w / sum(values[r * columns:(r + 1) * columns]) for w in values[r * columns:(r + 1) * columns]] for r in range(rows)]
+                means = [sum(column) / rows for column in zip(*shares)]
+                entropy = lambda row: -sum(w * math.log(w) for w in row if w > 0)  # noqa: E731
+                sums[0] += rows * entropy(means) - sum(map(entropy, shares))
+                sums[1] += rows
+            if sums[0] / sums[1] > most:
+                best, most = head, sums[0] / sums[1]
+        self.browser.open(translation_report())
+        self.assertEqual(self.text(".card .caption b"), f"Cross-attention, layer 1, head {best}")
+        self.assertIn("; the sharpest of 2 heads", self.browser.evaluate("document.querySelector('.card .caption b').parentNode.textContent"))
+        self.browser.open(translation_report(), "#attention=cross&layer=1")
+        self.assertIn("mean of heads", self.text(".card .caption b"))
 
     def test_weights_are_those_of_the_program(self):
         """topk(1) leaves one weight of 1 in each row, and zeros: by value in the readout, by colour in the map."""

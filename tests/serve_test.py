@@ -4,6 +4,7 @@ import concurrent.futures
 import importlib
 import importlib.util
 import json
+import math
 import re
 import unittest
 import urllib.parse
@@ -90,6 +91,24 @@ class Own(OneServer):
         for row in range(len(found["target"])):
             self.assertAlmostEqual(sum(found["weights"][row * columns:(row + 1) * columns]), 1, delta=1e-4)
 
+    def test_attention_of_each_head(self):
+        found = self.ok("/translate", {"text": LINES[0], "attention": True, "attention-heads": True})["translations"][0]["attention"]
+        heads = [head for layer in found["heads"] for head in layer]
+        for place, mean in enumerate(found["weights"]):
+            self.assertAlmostEqual(sum(head[place] for head in heads) / len(heads), mean, delta=1e-5)
+        rows, columns = len(found["target"]), len(found["source"])
+
+        def information(weights):
+            shares = [weights[r * columns:(r + 1) * columns] for r in range(rows)]
+            entropy = lambda row: -sum(w * math.log(w) for w in row if w > 0)  # noqa: E731
+            return entropy([sum(column) / rows for column in zip(*shares)]) - sum(map(entropy, shares)) / rows
+
+        places = {(l + 1, h + 1): information(head) for l, layer in enumerate(found["heads"]) for h, head in enumerate(layer)}
+        best = max(places, key=places.get)
+        self.assertAlmostEqual(places[found["sharpest"]["layer"], found["sharpest"]["head"]], places[best], delta=1e-6)
+        self.assertNotIn("heads", self.ok("/translate", {"text": LINES[0], "attention": True})["translations"][0]["attention"])
+        self.wrong("/translate", {"text": LINES[0], "attention-heads": True}, 400, 'attention-heads needs ')
+
     def test_split_keeps_blanks_and_line_ends(self):
         one, two = LINES[0], LINES[1]
         found = self.ok("/translate", {"text": f" {one}\n\n{two}\r\n", "split": True})["translations"][0]
@@ -153,9 +172,19 @@ class Own(OneServer):
             browser.wait_for("document.documentElement.dataset.done === '1'")
             self.assertEqual(browser.evaluate("document.getElementById('result').textContent"), translated(LINES[:1])[0])
             self.assertGreater(browser.evaluate("document.querySelectorAll('#attention td').length"), 3)
+            self.assertRegex(browser.evaluate("document.querySelector('#attention .caption').textContent"), r"^layer \d, head \d: ")
+            browser.evaluate("document.getElementById('head').value = 'mean'; document.getElementById('head').dispatchEvent(new Event('change'))")
+            self.assertIn("mean of all heads: ", browser.evaluate("document.querySelector('#attention .caption').textContent"))
+            self.assertEqual(browser.evaluate("getComputedStyle(document.querySelector('.key')).display"), "none", "no keys are asked for")
             browser.evaluate("document.getElementById('text').value = 'un '.repeat(3000); document.getElementById('go').click()")
             browser.wait_for("document.documentElement.dataset.done === '2'")
             self.assertIn("expected at most", browser.evaluate("document.querySelector('.wrong').textContent"))
+            browser.evaluate("document.getElementById('model').value = 'lm'; document.getElementById('model').dispatchEvent(new Event('change'));"
+                             "document.getElementById('length').value = 5; document.getElementById('example').click()")
+            browser.wait_for("document.documentElement.dataset.done === '3'")
+            self.assertTrue(browser.evaluate("document.getElementById('result').textContent").startswith("The "))
+            self.assertEqual(browser.evaluate("[document.getElementById('go').textContent, document.getElementById('shown').hidden]"),
+                             ["Continue", True])
             self.assertEqual([error for error in browser.errors if "400" not in error and "favicon" not in error], [])
 
     @needs(prometheus, "prometheus-client")

@@ -28,8 +28,8 @@ def _walk_of_cpu(call, dropout, backward):
 
 def explain(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
             dropout: float = 0.0, backward: bool = False) -> str:
-    """The walk through the list of kernels for a call of attention(): a line for each kernel with its reasons, and at last
-    the one that runs. On CUDA, kernels of other libraries are tried on a small problem first.
+    """The walk through the list of kernels of the tensors' device for a call of attention(): a line for each kernel with
+    its reasons, and at last the one that runs. On CUDA, kernels of other libraries are tried on a small problem first.
 
     Args:
         backward (bool): for training: forward and backward.
@@ -39,11 +39,11 @@ def explain(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool
         raise RuntimeError("explain: libfovea_ops.so tells Python nothing about its kernels; expected libfovea_python.so; unset "
                            "FOVEA_LIBRARY, or ask ./fovea kernels --explain SPEC")
     call = _device_kernels.described(q, k, v, spec, _kind(causal, cross), None, (0, 0), {}, True, dropout)
+    if call.q.device.type == "cpu":  # the kernels of other libraries do not run there
+        return "-> reference" if call.q.dtype == torch.float16 else "\n".join(_walk_of_cpu(call, dropout, backward))
     lines, taken = [], None
     for kernel, reason in _device_kernels.reasons(call):
         own = reason.startswith(("untried", "FOVEA_KERNEL", "does not run", "its "))
         lines.append(f"{kernel.name}: {reason if own else 'refuses: ' + reason}" if reason else f"{kernel.name}: takes the call")
         taken = taken if reason else kernel.name
-    if taken is None and call.q.device.type == "cpu" and call.q.dtype != torch.float16:
-        return "\n".join(lines + _walk_of_cpu(call, dropout, backward))
     return "\n".join([*lines, f"-> {taken or 'reference'}"])

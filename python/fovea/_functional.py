@@ -1,6 +1,7 @@
 """The operators as functions. Shapes: B sequences, H heads, N queries or keys, D head size, T tokens of all sequences."""
 import numbers
 import operator
+import warnings
 from collections import namedtuple
 from typing import SupportsIndex
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import _device_kernels, _library
+from . import _device_kernels, _foreign, _library
 
 SpecName = namedtuple("SpecName", "part name arguments help fields")
 SpecField = namedtuple("SpecField", "name least greatest step keyword")
@@ -111,6 +112,16 @@ def _are_usual_numbers(scale, dropout, seed, layer):
             and -2**63 <= seed < 2**63 and -2**63 <= layer < 2**63)
 
 
+def _warn_of_heads_first(q):
+    """PyTorch's attention reads three dimensions as [H, N, D]; here they are [T, H, D], a single sequence without offsets.
+    More heads than tokens are a sign of the other meaning, whose numbers would be wrong in silence."""
+    tokens, heads, width = q.shape
+    if 1 < tokens < heads:
+        warnings.warn(f"attention: q of shape [{tokens}, {heads}, {width}] is one packed sequence of {tokens} tokens and {heads} "
+                      f"heads; if it is [H, N, D] as for scaled_dot_product_attention, call with q[None], k[None] and v[None]; "
+                      f"if not, pass q_offsets=torch.tensor([0, {tokens}])", stacklevel=3)
+
+
 def _check_device(q):
     """Tensors on CUDA of a torch without it are stand-ins, for which torch ends the process."""
     if not isinstance(q, torch.Tensor) or q.device.type != "cuda":
@@ -154,7 +165,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
               offset_first: int = 0, offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
               offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0,
               enable_gqa: bool = False, indices: Tensor | None = None, block_indices: Tensor | None = None,
-              block_size: int = 128) -> Tensor:
+              block_size: int = 128, **others) -> Tensor:
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset; works in
     torch.compile.
 
@@ -198,12 +209,17 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             blocks: block j is keys j * block_size ... j * block_size + block_size - 1. Causally the keys of a block that
             lie behind the query are left out.
         block_size (int): keys of a block; with block_indices.
+        others: none; an argument of PyTorch's attention is refused with Fovea's name for it.
     Returns:
         Tensor: q's shape, with D_v in place of D. A row without a candidate is zero.
     Raises:
         SpecError: spec does not parse.
         TypeError, ValueError, RuntimeError: another argument does not fit; the message names it.
     """
+    if others:
+        _foreign.refuse_in_function(others)
+    if q_offsets is None and not torch.compiler.is_compiling() and isinstance(q, torch.Tensor) and q.dim() == 3:
+        _warn_of_heads_first(q)
     if not (_are_usual_numbers(scale, dropout, seed, layer) and offset_first == 0 and offset_rows_first == 0
             and offset_values_first == 0 and type(offset_first) is type(offset_rows_first) is type(offset_values_first) is int
             and type(block_size) is int and block_size == 128):

@@ -5,6 +5,7 @@ import operator
 import torch
 from torch import Tensor, nn
 
+from . import _device_kernels, _foreign
 from ._functional import attention, parameters, parse, properties
 
 LEAST_ALPHA, _ = torch.ops.fovea.alpha_range()
@@ -29,8 +30,11 @@ class Attention(nn.Module):
     """
 
     def __init__(self, embed_dim: int, num_heads: int, spec: str = "full", *, causal: bool = False, bias: bool = True,
-                 dropout: float = 0.0, seed: int = 0, layer: int = 0, device=None, dtype: torch.dtype | None = None):
+                 dropout: float = 0.0, seed: int = 0, layer: int = 0, device=None, dtype: torch.dtype | None = None,
+                 **others):
         super().__init__()
+        if others:
+            _foreign.refuse_in_module(others)
         embed_dim, num_heads = operator.index(embed_dim), operator.index(num_heads)
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim {embed_dim} is not a positive multiple of num_heads {num_heads}")
@@ -46,8 +50,11 @@ class Attention(nn.Module):
             raise ValueError(f"fovea.Attention knows no clauses of a text, which '{spec}' needs; train it with fovea train, "
                              "or give each clause as a sequence of its own, with the mechanism inside it")
         if "centroids" in self._properties:
+            lacks = _device_kernels._ask() is not None  # the wheel's library routes in no form
+            advice = (", which the package's library does not have: build the clone, ./fovea.sh build, and set FOVEA_LIBRARY to "
+                      "its build/release/lib/libfovea_ops.so") if lacks else ""
             raise ValueError(f"fovea.Attention has no learned centroids, which '{spec}' needs; train them with fovea train, "
-                             "or use routed(clusters,window,random)")
+                             f"or use routed(clusters,window,random){advice}")
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
@@ -81,7 +88,7 @@ class Attention(nn.Module):
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, *,
                 q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
                 dropout_seed: int | Tensor | None = None, indices: Tensor | None = None,
-                block_indices: Tensor | None = None, block_size: int = 128) -> Tensor:
+                block_indices: Tensor | None = None, block_size: int = 128, **others) -> Tensor:
         """
         Args:
             query (Tensor): [B, N_q, M].
@@ -92,9 +99,12 @@ class Attention(nn.Module):
             dropout_seed (int or Tensor, optional): default a new one from torch's generator.
             indices, block_indices (Tensor, optional), block_size (int): the keys that each query attends to, as of
                 fovea.attention.
+            others: none; an argument of torch.nn.MultiheadAttention is refused with what is in its place.
         Returns:
             Tensor: [B, N_q, M].
         """
+        if others:
+            _foreign.refuse_in_forward(others)
         # The test is not whether key is the object query: hooks, checkpointing and casts hand on others of the same
         # numbers.
         cross = key is not None and not (self.causal or "positional" in self._properties)

@@ -164,9 +164,8 @@ def test_flex_compiled_reads_the_same_table():
 def test_explain_ends_with_the_kernel_that_runs():
     x = [torch.randn(1, 4, 600, 16) for _ in range(3)]
     walk = fovea.explain(*x, "topk(8)", causal=True).splitlines()
-    assert walk[:2] == ["flex: refuses: the spec has topk",
-                        "adasplash: refuses: the package adasplash is not installed; pip install adasplash"]
-    assert walk[2].startswith("cpu-topk: ") and walk[-1] == "-> cpu-topk"
+    assert walk[0].startswith("cpu-topk: ") and walk[-1] == "-> cpu-topk"
+    assert all(line.startswith("cpu-") for line in walk[:-1]), "those of CUDA do not run on tensors of the CPU"
     groups = fovea.explain(*x, "2*window(8);2*sparsemax", backward=True).splitlines()
     assert [line for line in groups if line.endswith("heads:")] == ["window(8), 2 heads:", "sparsemax, 2 heads:"]
     assert fovea.explain(*(t.double() for t in x), "window(8)").endswith("-> reference")

@@ -163,3 +163,11 @@ def test_random_keys_of_a_static_cache(spec):
     with pytest.raises(ValueError, match="goes by places, and MistralAttention has 1 queries and 7 keys") as error:
         static()
     assert one_line(error)
+
+
+def test_heads_that_do_not_fit_are_refused_at_once():
+    made = hf.model("llama", "sdpa")
+    heads = made.config.num_attention_heads
+    with pytest.raises(fovea.SpecError, match="heads"):
+        fovea.sparsify(made, f"{heads + 1}*topk(3);1*full")
+    assert made.config._attn_implementation == "sdpa"

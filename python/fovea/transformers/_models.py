@@ -4,6 +4,7 @@ import sys
 import torch
 
 from . import _attention, _indexer
+from .._functional import parse as parse_spec
 from ._index_loss import join
 from ._names import chosen_keys, parse
 from ._peft import remember
@@ -16,6 +17,16 @@ def _check_layers(model, mechanism):
         if layers is not None and last >= layers:
             named = f"{first}-{last}" if first != last else f"{first}"
             raise ValueError(f"fovea: '{mechanism.text}' names layers {named}, and the model has 0 to {layers - 1}")
+
+
+def _check_heads(model, mechanism):
+    """Refuses head groups that are not of the model's number of heads, which its next call would find."""
+    heads = getattr(model.config.get_text_config(), "num_attention_heads", None)
+    if not isinstance(heads, int):
+        return  # a model without one number, whose layers check it
+    for spec in {mechanism.rest, *(spec for *_, spec in mechanism.by_layer)}:
+        if chosen_keys(spec) is None:
+            parse_spec(spec, heads)
 
 
 class _CallCheck:
@@ -87,6 +98,7 @@ def _swap(model, spec, sizes):
     """`sparsify` without the end of indexers that the mechanism does not use."""
     mechanism = parse(spec)
     _check_layers(model, mechanism)
+    _check_heads(model, mechanism)
     if not mechanism.has_indexer and any(value is not None for value in sizes.values()):
         raise ValueError(f"fovea: '{mechanism.text}' has no indexer; leave out index_heads, index_width and "
                          "index_candidates, or choose dsa(k)")

@@ -27,7 +27,8 @@ constexpr int64_t kManyReportWeights = 4'000'000;
 double four_digits(double value) { return std::round(value * 1e4) / 1e4; }
 
 ReportJson figures_json(const HeadFigures& figures) {
-  return {four_digits(figures.zero_share()), four_digits(figures.mean_entropy()), four_digits(figures.null_share())};
+  return {four_digits(figures.zero_share()), four_digits(figures.mean_entropy()), four_digits(figures.null_share()),
+          four_digits(figures.mean_information())};
 }
 
 ReportJson texts_json(const std::vector<ReportText>& texts) {
@@ -177,11 +178,12 @@ std::string base64(std::string_view bytes) {
 void HeadFigures::add(const HeadFigures& other) {
   rows += other.rows, null_rows += other.null_rows;
   pairs += other.pairs, zeros += other.zeros;
-  entropy += other.entropy;
+  entropy += other.entropy, information += other.information;
 }
 
 HeadFigures figures_of(const HeadWeights& weights, int64_t head) {
   HeadFigures out;
+  std::vector<double> shares(static_cast<size_t>(weights.columns));  // of each column, summed over the rows
   for (int64_t r = 0; r < weights.rows; ++r) {
     const float* const row = weights.row(head, r);
     double sum = 0, weighted_logs = 0;
@@ -199,8 +201,14 @@ HeadFigures figures_of(const HeadWeights& weights, int64_t head) {
       ++out.null_rows;
     } else {
       out.entropy += std::max(0.0, std::log(sum) - weighted_logs / sum);
+      for (int64_t c = 0; c < weights.row_length(r); ++c)
+        shares[static_cast<size_t>(c)] += std::abs(static_cast<double>(row[c])) / sum;
     }
   }
+  const auto rows = static_cast<double>(out.rows - out.null_rows);
+  for (const double share : shares)
+    if (share > 0) out.information -= share * std::log(share / rows);
+  out.information = std::max(0.0, out.information - out.entropy);
   return out;
 }
 

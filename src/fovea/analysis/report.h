@@ -94,13 +94,19 @@ struct HeadFigures {
   int64_t rows = 0, null_rows = 0;  // null: every weight is exactly 0
   int64_t pairs = 0, zeros = 0;     // of a query and a key that does not come after it; exactly 0
   double entropy = 0;               // sum over the rows that are not null, in nats
+  double information = 0;           // mutual information of row and column, times these rows, in nats
   void add(const HeadFigures& other);
   double zero_share() const { return pairs == 0 ? 0 : static_cast<double>(zeros) / static_cast<double>(pairs); }
   double null_share() const { return rows == 0 ? 0 : static_cast<double>(null_rows) / static_cast<double>(rows); }
   double mean_entropy() const { return rows == null_rows ? 0 : entropy / static_cast<double>(rows - null_rows); }
+  double mean_information() const {
+    return rows == null_rows ? 0 : information / static_cast<double>(rows - null_rows);
+  }
 };
 
-// Returns the figures of head `head`. A row's entropy is that of its weights' magnitudes divided by their sum.
+// Returns the figures of head `head`. A row's entropy is that of its weights' magnitudes divided by their sum. The
+// mutual information is the entropy of the mean of these rows less the mean of their entropies: 0 if all rows are the
+// same, and greatest if each row has one column of its own.
 HeadFigures figures_of(const HeadWeights& weights, int64_t head);
 
 // The weights that a page can hold. Browsers take minutes for more.

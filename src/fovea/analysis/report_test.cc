@@ -92,11 +92,14 @@ TEST(HeadFigures, FollowTheirDefinitions) {
   EXPECT_NEAR(figures.entropy, 2.5 * std::log(2), 1e-12);
   EXPECT_NEAR(figures.mean_entropy(), 1.25 * std::log(2), 1e-12);
   EXPECT_NEAR(figures.null_share(), 1.0 / 3, 1e-12);
+  // The mean of the two rows is 1/2 1/4 1/8 1/8: 7/4 ln 2, less 5/4 ln 2.
+  EXPECT_NEAR(figures.mean_information(), 0.5 * std::log(2), 1e-12);
   // Later keys are not pairs.
   const std::vector<float> square = {1, 0, 0.5F, 0.5F};
   EXPECT_EQ(figures_of({square.data(), 1, 2, 2, true}, 0).zeros, 0);
   EXPECT_EQ(figures_of({square.data(), 1, 2, 2, true}, 0).pairs, 3);
   EXPECT_EQ(HeadFigures().mean_entropy() + HeadFigures().zero_share() + HeadFigures().null_share(), 0);
+  EXPECT_EQ(HeadFigures().mean_information(), 0);
 }
 
 const std::string kHostile = "</script><script>alert(1)</script><!-- \" ' & {{SCRIPT}} \xff \x01 ]]>";

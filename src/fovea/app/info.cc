@@ -1,23 +1,28 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "fovea/analysis/run_curves.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/value_file.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/safetensors_header.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/text/language_code.h"
 #include "fovea/train/run_record.h"
 
 namespace fovea::app {
@@ -25,10 +30,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct InfoConfig {
-  bool json = false;
+  bool all = false, json = false;
 
   static constexpr auto fields() {
-    return std::tuple(field("json", &InfoConfig::json, "one JSON object, with the same names"));
+    return std::tuple(field("all", &InfoConfig::all, "every fact: options of the model, best values, sizes of files"),
+                      field("json", &InfoConfig::json, "every fact as one JSON object"));
   }
 };
 
@@ -180,13 +186,131 @@ std::string text_of(const Facts& value) {
   return join(items, ", ");
 }
 
+// Options that count only for a model with one of these mechanisms.
+struct MechanismOptions {
+  std::string_view prefix;
+  std::array<std::string_view, 2> mechanisms;
+};
+constexpr std::array kMechanismOptions = {MechanismOptions{"routing-", {"routed(", "routed("}},
+                                          MechanismOptions{"span-", {"span(", "span("}},
+                                          MechanismOptions{"clause-", {"clause(", "mix("}}};
+
+bool is_mechanism(std::string_view name) { return name.starts_with("attention") && name != "attention-seed"; }
+
+// Whether the option's mechanism is in the model; true for options of no mechanism.
+bool counts_for(const std::string& name, const Facts& facts) {
+  for (const MechanismOptions& options : kMechanismOptions) {
+    if (!name.starts_with(options.prefix)) continue;
+    for (const auto& [field, value] : facts.items()) {
+      if (!is_mechanism(field)) continue;
+      const std::string text = text_of(value);
+      if (std::ranges::any_of(options.mechanisms, [&](auto mechanism) { return text.find(mechanism) != text.npos; }))
+        return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+std::string fact_text(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? std::string() : text_of(*found);
+}
+
+int64_t fact_number(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found != facts.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+// "topk(4); cross full"; a model without a mechanism has full attention.
+std::string mechanism_line(const Facts& facts) {
+  const std::string usual = fact_text(facts, "attention");
+  std::vector<std::string> parts = {usual.empty() ? "full" : usual};
+  for (const auto& [name, value] : facts.items()) {
+    if (is_mechanism(name) && name != "attention")
+      parts.push_back(cat(name.substr(std::string_view("attention-").size()), " ", text_of(value)));
+  }
+  return join(parts, "; ");
+}
+
+std::string size_line(const Facts& facts) {
+  std::vector<std::string> layers;
+  for (const char* const depth : {"enc-depth", "dec-depth"})
+    if (facts.contains(depth)) layers.push_back(fact_text(facts, depth));
+  std::string line = cat(thousands(fact_number(facts, "parameters")), " parameters, ",
+                         fixed(static_cast<double>(fact_number(facts, "weight bytes")) / 1e6, 1), " MB");
+  if (!layers.empty())
+    line += cat("; ", join(layers, " + "), layers == std::vector<std::string>{"1"} ? " layer" : " layers");
+  if (facts.contains("transformer-heads")) line += cat(" of ", fact_text(facts, "transformer-heads"), " heads");
+  if (facts.contains("dim-emb")) line += cat(", width ", fact_text(facts, "dim-emb"));
+  return line;
+}
+
+// The languages by the endings of the training files, if all of them are codes of languages: train.en.gz has "en".
+std::string languages_line(const Facts& facts) {
+  constexpr std::array<std::string_view, 4> kCompressed = {".gz", ".xz", ".zst", ".bz2"};
+  std::vector<std::string> codes;
+  for (const std::string& path : split_words(fact_text(facts, "train-sets"))) {
+    fs::path name = fs::path(path).filename();
+    if (std::ranges::find(kCompressed, name.extension().string()) != kCompressed.end()) name = name.stem();
+    const std::string ending = name.extension().string(), code = ending.empty() ? "" : ending.substr(1);
+    if (!text::is_language_code(code)) return "";
+    if (std::ranges::find(codes, code) == codes.end()) codes.push_back(code);
+  }
+  return join(codes, ", ");
+}
+
+// "ce-mean-words 2.1834 after 4,500 updates and 413 s", for each measure.
+std::string best_line(const Facts& facts) {
+  constexpr std::string_view kBest = "best ", kUpdates = " updates", kSeconds = " seconds";
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : facts.items()) {
+    if (!name.starts_with(kBest) || name.ends_with(kUpdates) || name.ends_with(kSeconds) || !value.is_number())
+      continue;
+    std::string part = cat(name.substr(kBest.size()), " ", fixed(value.get<double>(), 4));
+    if (facts.contains(cat(name, kUpdates)))
+      part += cat(" after ", thousands(fact_number(facts, cat(name, kUpdates))), kUpdates);
+    const auto seconds = facts.find(cat(name, kSeconds));
+    if (seconds != facts.end() && seconds->is_number())
+      part += cat(", ", fixed(seconds->get<double>(), 0), " s of training");
+    parts.push_back(std::move(part));
+  }
+  return join(parts, "; ");
+}
+
+// The command that continues the run of a checkpoint; empty if the folder of the run does not hold its options.
+std::string continue_line(const Facts& facts) {
+  const fs::path run = run_of(fact_text(facts, "checkpoint"));
+  std::error_code unknown;
+  if (run.empty() || !fs::is_regular_file(run / kRunConfigFile, unknown)) return "";
+  return cat("fovea train -c ", shell_word((run / kRunConfigFile).string()));
+}
+
+// The facts that a person asks first.
+Facts summary_of(const Facts& facts) {
+  std::string data = fact_text(facts, "train-sets");
+  if (facts.contains("valid-sets")) data += cat("; validation ", fact_text(facts, "valid-sets"));
+  Facts summary;
+  for (const auto& [name, line] : {std::pair<const char*, std::string>{"task", fact_text(facts, "task")},
+                                   {"languages", languages_line(facts)},
+                                   {"mechanism", mechanism_line(facts)},
+                                   {"size", size_line(facts)},
+                                   {"data", data},
+                                   {"best", best_line(facts)},
+                                   {"checkpoint", fact_text(facts, "checkpoint")},
+                                   {"continue", continue_line(facts)}}) {
+    if (!line.empty()) summary[name] = line;
+  }
+  return summary;
+}
+
 }  // namespace
 
 int run_info(const std::vector<std::string>& arguments) {
   InfoConfig config;
   std::vector<std::string> models;
   Options options("info", "Prints what a model is: task, size, mechanisms, data and its best values.",
-                  "MODEL [--json]");
+                  "MODEL [--all | --json]");
   options.positional("MODEL", models, "folder of a run or of a checkpoint", 1);
   options.add(config, "Options");
   if (!options.parse(arguments)) return 0;
@@ -196,7 +320,9 @@ int run_info(const std::vector<std::string>& arguments) {
     std::cout << facts.dump(-1, ' ', false, Facts::error_handler_t::replace) << "\n";
     return 0;
   }
-  for (const auto& [name, value] : facts.items()) std::cout << one_line(name) << ": " << text_of(value) << "\n";
+  const Facts shown = config.all ? facts : summary_of(facts);
+  for (const auto& [name, value] : shown.items())
+    if (counts_for(name, facts)) std::cout << one_line(name) << ": " << text_of(value) << "\n";
   return 0;
 }
 

@@ -328,8 +328,7 @@ bool Options::parse(const std::vector<std::string>& given) {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    // Without a terminal a program reads the text, such as grep, which is to find every option.
-    std::cout << state_->help(help_width() == 0) << std::flush;
+    std::cout << state_->help(false) << std::flush;
     return false;
   } catch (const CLI::CallForAllHelp&) {
     std::cout << state_->help(true) << std::flush;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <string_view>
@@ -93,6 +94,19 @@ int tell_of_bug(const std::string& text) {
 // Commands that several processes share. Their functions refuse what they cannot share.
 constexpr std::array<std::string_view, 4> kSharedCommands = {"train", "translate", "score", "filter"};
 
+// Commands with one --model that they read, whose first argument may be its folder: `fovea translate run`.
+constexpr std::array<std::string_view, 11> kModelCommands = {
+    "align", "analyze", "caption", "embed", "filter", "generate", "report", "score", "serve", "tag", "translate"};
+
+std::vector<std::string> with_model_named(std::string_view command, std::vector<std::string> arguments) {
+  std::error_code none_there;
+  const bool takes_model = std::ranges::find(kModelCommands, command) != kModelCommands.end();
+  if (takes_model && !arguments.empty() && !arguments.front().starts_with('-') &&
+      std::filesystem::is_directory(arguments.front(), none_there))
+    arguments.insert(arguments.begin(), "--model");
+  return arguments;
+}
+
 }  // namespace
 
 int run(const std::vector<std::string>& arguments, const std::function<void()>& before) {
@@ -116,7 +130,7 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
     if (command.name == name) {
       if (std::ranges::find(kSharedCommands, name) == kSharedCommands.end()) require_one_process(cat("fovea ", name));
       before();
-      return command.run({arguments.begin() + 1, arguments.end()});
+      return command.run(with_model_named(name, {arguments.begin() + 1, arguments.end()}));
     }
     known.emplace_back(command.name);
   }

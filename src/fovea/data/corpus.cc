@@ -58,6 +58,7 @@ class Loader {
     const int64_t total = pairs_ + skipped_.empty + skipped_.too_long;
     std::string line = cat("[data] ", thousands(pairs_), " sentence pairs from ", source_path, " and ", target_path,
                            " (", thousands(source_tokens_), " and ", thousands(target_tokens_), " tokens)");
+    if (unknown_ > 0) line += cat("; ", thousands(unknown_), " of them unknown, which the vocabularies lack");
     if (skipped_.empty > 0) line += cat("; left out ", thousands(skipped_.empty), " with an empty side");
     const std::string limit = cat(" longer than ", options_.max_length, " tokens");
     if (skipped_.too_long > 0) line += cat("; left out ", thousands(skipped_.too_long), limit);
@@ -93,6 +94,8 @@ class Loader {
     pair.target.push_back(static_cast<int32_t>(target_.eos()));
     sink_.add(pair.source, pair.target);
     ++pairs_;
+    unknown_ += std::ranges::count(pair.source, static_cast<int32_t>(source_.unk())) +
+                std::ranges::count(pair.target, static_cast<int32_t>(target_.unk()));
     source_tokens_ += std::ssize(pair.source);
     target_tokens_ += std::ssize(pair.target);
   }
@@ -103,7 +106,7 @@ class Loader {
   ThreadExecutor threads_;
   PairEncoders encoders_;
   text::TextChanges changes_;  // of the target
-  int64_t pairs_ = 0, source_tokens_ = 0, target_tokens_ = 0;
+  int64_t pairs_ = 0, source_tokens_ = 0, target_tokens_ = 0, unknown_ = 0;
   Skipped skipped_;
 };
 

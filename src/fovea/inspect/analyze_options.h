@@ -39,7 +39,9 @@ struct AnalysisOptions {
         number("seed", &C::seed, "random seed of these draws", 0, 9e15),
         field("json", &C::json, "print one JSON object instead of tables"),
         named("output", &C::output,
-              "where the result goes, - is standard output; with --sweep, the picture, a name that ends in .svg", "o"));
+              "where the result goes, - is standard output; with --sweep, the picture, a name that ends in .svg; of a "
+              "picture of --source, such a name gets an SVG file, another one the text",
+              "o"));
   }
 };
 
@@ -102,6 +104,19 @@ inline void add_rereading_problem(const AnalysisOptions& options, Problems& prob
   const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
                   "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
+}
+
+// Adds an --output whose ending promises a picture that is not drawn. Text may have any other ending. --sweep has a
+// rule of its own.
+inline void add_picture_problem(const AnalysisOptions& options, AnalysisMode mode, Problems& problems) {
+  if (mode == AnalysisMode::kSweep) return;
+  const bool draws = mode == AnalysisMode::kPicture;
+  constexpr std::array<std::string_view, 6> kImages = {".svg", ".png", ".pdf", ".jpg", ".jpeg", ".html"};
+  const auto found = std::ranges::find_if(kImages, [&](std::string_view end) { return options.output.ends_with(end); });
+  if (found == kImages.end() || (draws && *found == ".svg")) return;
+  problems.add(cat("--output: got '", options.output, "'; ",
+                   draws ? "pictures are SVG, expected a name that ends in .svg; fovea report writes HTML"
+                         : "this call writes text or JSON, expected a name without the ending of a picture"));
 }
 
 inline void add_analysis_problems(const AnalysisOptions& options, Problems& problems) {

@@ -72,7 +72,8 @@ std::string mechanisms_text(const ModelConfig& config, Sublayer sublayer, int64_
   std::vector<std::string> parts;
   const auto text_of = [&](int64_t layer) {
     const LayerSpec spec = attention_of(config, sublayer, layer);
-    return print(config.sparsify == "train" ? without_selection(spec) : spec);
+    const LayerSpec shown = config.sparsify == "train" ? without_selection(spec) : spec;
+    return shown.size() == 1 ? print(shown.front().spec) : print(shown);  // one mechanism without the number of heads
   };
   for (int64_t first = 0, end = 0; first < depth; first = end) {
     const std::string text = text_of(first);

@@ -55,12 +55,15 @@ AttentionOverride override_of(const std::string& entry) {
 }
 
 std::string sweep_table(const Sweep& sweep) {
-  const bool has_bleu = sweep.beam_size > 0;
+  const bool has_bleu = sweep.beam_size > 0,
+             has_bits = !sweep.points.empty() && sweep.points.front().bits_per_byte >= 0;
   std::vector<std::string> header = {"spec", "loss", "perplexity"};
+  if (has_bits) header.emplace_back("bits/byte");
   if (has_bleu) header.emplace_back("BLEU");
   std::vector<std::vector<std::string>> rows = {std::move(header)};
   for (const SweepPoint& point : sweep.points) {
     rows.push_back({point.spec, fixed(point.loss, 6), fixed(std::exp(point.loss), 4)});
+    if (has_bits) rows.back().push_back(fixed(point.bits_per_byte, 4));
     if (has_bleu) rows.back().push_back(fixed(point.bleu, 2));
   }
   std::string text = aligned_table(std::move(rows)) +
@@ -75,6 +78,7 @@ std::string sweep_json(const Sweep& sweep) {
   object["records"] = SweepJson::array();
   for (const SweepPoint& point : sweep.points) {
     SweepJson record = {{"spec", point.spec}, {"loss", point.loss}, {"perplexity", std::exp(point.loss)}};
+    if (point.bits_per_byte >= 0) record["bits_per_byte"] = point.bits_per_byte;
     if (sweep.beam_size > 0) record["bleu"] = point.bleu;
     object["records"].push_back(std::move(record));
   }

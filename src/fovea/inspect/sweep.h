@@ -12,9 +12,10 @@ namespace fovea::inspect {
 
 // One mechanism of a sweep.
 struct SweepPoint {
-  std::string spec;  // as given
-  double loss = 0;   // cross-entropy per unit, in nats
-  double bleu = -1;  // negative: not measured
+  std::string spec;           // as given
+  double loss = 0;            // cross-entropy per unit, in nats
+  double bleu = -1;           // negative: not measured
+  double bits_per_byte = -1;  // of bytes and characters; negative: of other units
 };
 struct Sweep {
   std::string unit;                  // of the loss: "target token"

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/analysis/sharpest_head.h"
 #include "fovea/models/batches.h"
 #include "fovea/models/engine_counts.h"
 #include "fovea/tasks/language/completion.h"
@@ -20,10 +21,12 @@ namespace fovea::serve {
 using models::EngineCounts;
 using models::Ticket;
 
-// Cross-attention between the pieces of a sentence and of its translation: the mean of all layers and heads.
+// Cross-attention between the pieces of a sentence and of its translation.
 struct AttentionMap {
-  std::vector<std::string> source, target;  // pieces, </s> last
-  std::vector<float> weights;               // [target, source]
+  std::vector<std::string> source, target;             // pieces, </s> last
+  std::vector<float> weights;                          // [target, source], the mean of all layers and heads
+  std::vector<std::vector<std::vector<float>>> heads;  // of each layer and head, [target, source]
+  analysis::HeadPlace sharpest;                        // of them
 };
 
 // A sentence to translate, and its translation.

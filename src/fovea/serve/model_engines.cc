@@ -42,6 +42,22 @@ int64_t bytes_of_token(const text::Vocab& vocab) {
   return std::min(longest, kMost);
 }
 
+// weights: float32 [layers, heads, target, source].
+void add_heads(const at::Tensor& weights, AttentionMap& map) {
+  std::vector<analysis::HeadWeights> layers;
+  for (int64_t layer = 0; layer < weights.size(0); ++layer) {
+    const at::Tensor own = weights[layer];
+    layers.push_back({own.const_data_ptr<float>(), own.size(0), own.size(1), own.size(2)});
+    std::vector<std::vector<float>>& heads = map.heads.emplace_back();
+    const int64_t size = own.size(1) * own.size(2);
+    for (int64_t head = 0; head < own.size(0); ++head) {
+      const float* const begin = own.const_data_ptr<float>() + head * size;
+      heads.emplace_back(begin, begin + size);
+    }
+  }
+  map.sharpest = analysis::sharpest_head(layers);
+}
+
 // The attention between a sentence and the pieces of its translation; empty if one of both is.
 AttentionMap attention_of(const translation::TranslationEngine& engine, const std::string& sentence,
                           const std::vector<std::string>& pieces) {
@@ -64,6 +80,7 @@ AttentionMap attention_of(const translation::TranslationEngine& engine, const st
   see_cross_attention(model, std::span(&tokens, 1), {}, "translating", [&](size_t, const at::Tensor& weights) {
     const at::Tensor mean = weights.mean(at::IntArrayRef({0, 1})).contiguous();
     map.weights.assign(mean.data_ptr<float>(), mean.data_ptr<float>() + mean.numel());
+    add_heads(weights.contiguous(), map);
   });
   return map;
 }

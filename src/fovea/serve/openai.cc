@@ -31,7 +31,11 @@ Response openai_refusal(int status, const std::string& message, const std::strin
 }
 
 Json model_json(const ServedModel& model) {
-  return {{"id", model.place().name}, {"object", "model"}, {"created", 0}, {"owned_by", "fovea"}};
+  return {{"id", model.place().name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "fovea"},
+          {"task", model.translates() ? "translation" : "language"}};
 }
 
 void list_models(Context& context, const ExchangePointer& exchange) {

@@ -68,13 +68,18 @@ translation::EngineRequest search_of(const Fields& fields, const ServeOptions& o
   return request;
 }
 
-Json attention_json(const AttentionMap& map) {
-  return {{"source", map.source}, {"target", map.target}, {"weights", map.weights}};
+Json attention_json(const AttentionMap& map, bool with_heads) {
+  Json json = {{"source", map.source}, {"target", map.target}, {"weights", map.weights}};
+  if (with_heads) {
+    json["heads"] = map.heads;
+    json["sharpest"] = {{"layer", map.sharpest.layer}, {"head", map.sharpest.head}};
+  }
+  return json;
 }
 
 // The wishes of a request beside the text.
 struct TextWishes {
-  bool scores = false, n_best = false, alignment = false, attention = false, terms = false;
+  bool scores = false, n_best = false, alignment = false, attention = false, attention_heads = false, terms = false;
 };
 
 Json hypothesis_json(const translation::EngineTranslation& hypothesis, const TextWishes& wishes) {
@@ -95,7 +100,7 @@ Json text_json(const TextJob& job, size_t text, const TextWishes& wishes) {
     Json sentence = hypothesis_json(result.best.front(), wishes);
     if (wishes.n_best)
       for (const auto& hypothesis : result.best) sentence["n-best"].push_back(hypothesis_json(hypothesis, wishes));
-    if (wishes.attention) sentence["attention"] = attention_json(job.outputs[part].attention);
+    if (wishes.attention) sentence["attention"] = attention_json(job.outputs[part].attention, wishes.attention_heads);
     if (wishes.terms) {
       sentence["missing-terms"] = Json::array();
       for (const text::Term& term : result.missing)
@@ -108,8 +113,12 @@ Json text_json(const TextJob& job, size_t text, const TextWishes& wishes) {
   return json;
 }
 
-void show_page(Context& /*context*/, const ExchangePointer& exchange) {
-  exchange->answer({.body = std::string(kPage),
+// The page shows the field for a key only if the server asks for one.
+void show_page(Context& context, const ExchangePointer& exchange) {
+  constexpr std::string_view kKeyless = "data-keys=\"no\"";
+  std::string page(kPage);
+  if (context.keys.are_asked_for()) page.replace(page.find(kKeyless), kKeyless.size(), "data-keys=\"yes\"");
+  exchange->answer({.body = std::move(page),
                     .type = "text/html; charset=utf-8",
                     .headers = {{"Content-Security-Policy",
                                  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -159,10 +168,14 @@ void translate_own(Context& context, const ExchangePointer& exchange, const Fiel
   if (fields.truth("split").value_or(false)) task.splitting = Splitting::kBoth;
   task.search = search_of(fields, context.options);
   task.wants_attention = fields.truth("attention").value_or(false);
+  const bool wants_heads = fields.truth("attention-heads").value_or(false);
+  if (wants_heads && !task.wants_attention)
+    throw HttpError(400, "attention-heads needs \"attention\": true", "attention");
   const TextWishes wishes = {.scores = fields.truth("scores").value_or(false),
                              .n_best = fields.truth("n-best").value_or(false),
                              .alignment = task.search.alignment.has_value(),
                              .attention = task.wants_attention,
+                             .attention_heads = wants_heads,
                              .terms = task.search.terms != nullptr};
   const std::string model = task.model->place().name;
   translate_texts(context, exchange, kOwn, std::move(task), [wishes, model](TextJob& job) {

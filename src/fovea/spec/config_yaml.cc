@@ -119,6 +119,36 @@ std::string to_yaml(std::span<const FieldView> fields) {
   return out.c_str();
 }
 
+namespace {
+
+// All unknown keys at once: a file of another system has many of them.
+void refuse_unknown_keys(const YAML::Node& root, std::string_view source, std::span<const FieldView> fields,
+                         const ExplainKey& explain) {
+  struct UnknownKey {
+    std::string name, more;  // more: what to do
+    int line = 0;
+  };
+  std::vector<std::string> known;
+  for (const FieldView& field : fields) known.emplace_back(field.name);
+  std::vector<UnknownKey> unknown;
+  for (const auto& entry : root) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?", name = with_dashes(key);
+    if (find_field(fields, name) != nullptr) continue;
+    const std::string more = explain ? explain(name) : "";
+    unknown.push_back({key, more.empty() ? did_you_mean_field(name, known, "") : more, entry.first.Mark().line + 1});
+  }
+  if (unknown.empty()) return;
+  if (unknown.size() == 1) {
+    const UnknownKey& only = unknown.front();
+    throw Error(cat(source, ":", only.line, ": unknown key '", only.name, "'", only.more));
+  }
+  std::vector<std::string> list;
+  for (const UnknownKey& key : unknown) list.push_back(cat("'", key.name, "' (line ", key.line, key.more, ")"));
+  throw Error(cat(source, ": ", unknown.size(), " unknown keys: ", join(list, ", ")));
+}
+
+}  // namespace
+
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
                const ExplainKey& explain) {
   require_config_size(text.size(), source);
@@ -134,18 +164,12 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   }
   if (root.IsNull()) return;
   if (!root.IsMap()) throw Error(cat(source, ": expected 'name: value' lines"));
+  refuse_unknown_keys(root, source, fields, explain);
   std::set<std::string_view> seen;
   for (const auto& entry : root) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+    const std::string key = entry.first.Scalar();
     const std::string place = cat(source, ":", entry.first.Mark().line + 1, ": ");
     const FieldView* found = find_field(fields, with_dashes(key));
-    if (found == nullptr) {
-      if (const std::string more = explain ? explain(with_dashes(key)) : ""; !more.empty())
-        throw Error(cat(place, "unknown key '", key, "'", more));
-      std::vector<std::string> known;
-      for (const FieldView& field : fields) known.emplace_back(field.name);
-      throw Error(cat(place, "unknown key '", key, "'", did_you_mean_field(with_dashes(key), known, "")));
-    }
     if (!seen.insert(found->name).second) throw Error(cat(place, "'", found->name, "' comes twice; keep one"));
     try {
       set_value(*found, scalars(entry.second, *found));

@@ -80,6 +80,14 @@ TEST(ConfigYaml, NamesOfOtherSystemsAreTold) {
             "x.yml:1: unknown key 'max_update'; did you mean 'after-batches'?");
 }
 
+TEST(ConfigYaml, AllUnknownKeysAreToldAtOnce) {
+  TrainConfig train;
+  EXPECT_EQ(
+      message_of([&] { from_yaml("type: s2s\nafter-batches: 3\nw: 9000\nvalid-frq: 3\n", "x.yml", train); }),
+      "x.yml: 3 unknown keys: 'type' (line 1; every model of Fovea is a Transformer; leave it out), 'w' (line 3), "
+      "'valid-frq' (line 4; did you mean 'valid-freq'?)");
+}
+
 TEST(ConfigYaml, ListsAreOfPlainValues) {
   TrainConfig config;
   EXPECT_THAT(message_of([&] { from_yaml("valid-metrics: [[a, b], c]", "x", config); }),

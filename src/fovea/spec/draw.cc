@@ -34,6 +34,8 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
     } else {
       out += draw_pairs(group.spec.pairs(), length, kind, stream);
     }
+    if (group.spec.select)
+      out += cat("Of a query's candidates, the ", group.spec.select->k, " with the greatest scores are selected\n");
     ++stream;
   }
   return out;

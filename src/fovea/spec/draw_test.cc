@@ -7,7 +7,8 @@ namespace {
 
 TEST(Draw, OneMechanism) {
   EXPECT_EQ(draw(parse_layer_spec("window(3)|global(1)+topk(2)+softmax"), 4, AttentionKind::kSelf),
-            "window(3)|global(1)+topk(2)\n####\n###.\n####\n#.##\n");
+            "window(3)|global(1)+topk(2)\n####\n###.\n####\n#.##\n"
+            "Of a query's candidates, the 2 with the greatest scores are selected\n");
   EXPECT_EQ(draw(parse_layer_spec("full"), 3, AttentionKind::kCausal), "full\n#..\n##.\n###\n");
 }
 
@@ -18,8 +19,9 @@ TEST(Draw, ABlockAHeadGroup) {
 
 TEST(Draw, OfRoutedHeadsOneLine) {
   const std::string line = "The candidates of routed depend on the data: those of a query share a cluster with it\n";
-  EXPECT_EQ(draw(parse_layer_spec("routed(2,4,causal)+topk(2)"), 3, AttentionKind::kCausal),
-            "routed(2,4,causal)+topk(2)\n" + line);
+  EXPECT_EQ(
+      draw(parse_layer_spec("routed(2,4,causal)+topk(2)"), 3, AttentionKind::kCausal),
+      "routed(2,4,causal)+topk(2)\n" + line + "Of a query's candidates, the 2 with the greatest scores are selected\n");
   EXPECT_EQ(draw(parse_layer_spec("2*local(1);1*routed(2,4)"), 2, AttentionKind::kSelf),
             "2*local(1);1*routed(2,4)\n\n2*local(1)\n#.\n.#\n\n1*routed(2,4)\n" + line);
 }

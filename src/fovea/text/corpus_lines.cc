@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <string_view>
+#include <tuple>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -38,10 +40,12 @@ struct ColumnPairs {
   std::vector<Pair> pairs;
   std::optional<Error> first_short;
   bool all_short = true;
+  size_t most = 0;  // columns of a line
 
   // A single short line among others counts as empty, and is dropped like an empty line.
   void add(const std::vector<std::string>& fields, const LineReader& reader) {
     const size_t needed = std::max(columns.source, columns.target);
+    most = std::max(most, fields.size());
     if (fields.size() >= needed) {
       all_short = false;
       pairs.push_back({fields[columns.source - 1], fields[columns.target - 1]});
@@ -54,6 +58,34 @@ struct ColumnPairs {
                             ", apart by tabs; see --source-column and --target-column"));
   }
 };
+
+// A column of numbers, addresses or names of files is none of a language.
+bool looks_like_ids(const std::vector<Pair>& pairs, std::string Pair::*side) {
+  constexpr size_t kFirst = 1000, kFew = 10;
+  size_t ids = 0, texts = 0;
+  for (size_t i = 0; i < std::min(pairs.size(), kFirst); ++i) {
+    const std::string_view text = trim(pairs[i].*side);
+    if (text.empty()) continue;
+    const bool has_blank = text.find(' ') != std::string_view::npos;
+    const bool has_digit = text.find_first_of("0123456789") != std::string_view::npos;
+    ++texts;
+    ids += !has_blank && (has_digit || text.find("://") != std::string_view::npos) ? 1 : 0;
+  }
+  return texts >= kFew && ids * 10 >= texts * 9;
+}
+
+// Says which columns were read if there are others, and warns of one that holds ids.
+void tell_of_columns(const std::string& path, const ColumnPairs& read) {
+  if (read.most > 2)
+    log::info(cat("'", path, "' has ", read.most, " columns; source is column ", read.columns.source,
+                  " and target column ", read.columns.target, " (--source-column, --target-column)"));
+  for (const auto& [option, side, column] : {std::tuple("--source-column", &Pair::source, read.columns.source),
+                                             {"--target-column", &Pair::target, read.columns.target}}) {
+    if (looks_like_ids(read.pairs, side))
+      log::warn(cat("'", path, "': column ", column, " looks like ids, not text, for example '",
+                    one_line(read.pairs.front().*side), "'; ", option, " names another column"));
+  }
+}
 
 void look_up(int64_t line, log::Progress& progress) {
   if ((line & 0xfff) != 0) return;
@@ -87,10 +119,11 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
     if (*first_unquoted == 0) plain.all_short = unquoted.all_short;
     plain.first_short = plain.all_short ? plain.first_short : unquoted.first_short;
   }
+  if (plain.first_short && plain.all_short) throw *plain.first_short;
+  tell_of_columns(path, plain);
   Bitext bitext;
   bitext.pairs = std::move(plain.pairs);
   if (!plain.first_short) return bitext;
-  if (plain.all_short) throw *plain.first_short;
   log::warn(cat(plain.first_short->what(), "; it and others like it are dropped as empty"));
   return bitext;
 }

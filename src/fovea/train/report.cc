@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
@@ -74,10 +75,10 @@ void RunReport::early(const UpdateReport& last, int64_t updates) {
 void RunReport::display(const DisplayLine& line) {
   first_lines_.reset();
   const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
-  std::string text =
-      cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",
-          fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2), "s : ", fixed(words_per_second, 2),
-          " words/s : gNorm ", fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
+  std::string text = cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items),
+                         " : Cost ", fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2),
+                         "s : ", fixed(words_per_second, 2), " ", line.weight_unit, "/s : gNorm ",
+                         fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
   Json json = {{"event", "train"},
                {"epoch", line.last.epoch},
                {"updates", line.last.updates},
@@ -87,6 +88,11 @@ void RunReport::display(const DisplayLine& line) {
                {"words_per_second", words_per_second},
                {"gradient_norm", line.last.gradient_norm},
                {"learn_rate", line.last.learn_rate}};
+  if (line.is_cost_per_byte) {
+    const double bits = line.cost / std::numbers::ln2;
+    text += cat(" : ", fixed(bits, 4), " bits/byte");
+    json["bits_per_byte"] = bits;
+  }
   for (const auto& [name, value] : line.notes) {
     text += cat(" : ", name, " ", is_small(value) ? scientific(value, 4) : fixed(value, 4));
     json["notes"][name] = value;

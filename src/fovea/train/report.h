@@ -23,7 +23,9 @@ struct DisplayLine {
   int64_t items = 0;   // of this epoch so far; the log calls them sentences whatever the task, as Marian's does
   double cost = 0;     // mean since the line before
   double seconds = 0;  // of training since the line before; validation and saving are not counted
-  double weight = 0;   // of the losses since the line before, such as tokens: what words/s counts
+  double weight = 0;   // of the losses since the line before, such as tokens
+  std::string weight_unit = "words";                  // what it counts
+  bool is_cost_per_byte = false;                      // the line has bits per byte too
   std::vector<std::pair<std::string, double>> notes;  // the task's own values, means since the line before
 };
 

@@ -46,6 +46,8 @@ struct TaskParts {
   std::string valid_fingerprint = {};
   std::span<const Measure> measures = {};
   std::vector<std::string> default_measures = {};  // of --valid-metrics, some of the names; the first decides
+  std::string weight_unit = "words";               // what BatchLoss::weight counts, for the log: "1,000 words/s"
+  bool is_loss_per_byte = false;                   // the log shows the cost in bits per byte too
 };
 
 // The subject of a training: its data, its model, its loss and its validation. One run uses one task, in one thread. A

@@ -150,6 +150,8 @@ void Trainer::display() {
                         .cost = window_.cost / window_.weight,
                         .seconds = window_.seconds,
                         .weight = window_.weight,
+                        .weight_unit = task_->parts().weight_unit,
+                        .is_cost_per_byte = task_->parts().is_loss_per_byte,
                         .notes = window_.notes.means()});
   window_ = {};
 }

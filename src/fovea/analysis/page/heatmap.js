@@ -91,8 +91,10 @@ class HeatMap {
     for (let i = 0; i < tokens.length; i += step) {
       context.save();
       context.translate((i + 0.5) * cell, top - 4);
-      context.rotate(-Math.PI / 2);
-      context.fillText(shortened(tokens[i], most, font), 0, 0);
+      const isUpright = standsUpright(tokens[i]);
+      if (isUpright) Object.assign(context, {textAlign: "center", textBaseline: "alphabetic"});
+      else context.rotate(-Math.PI / 2);
+      context.fillText(isUpright ? uprightLabel(tokens[i]) : shortened(tokens[i], most, font), 0, 0);
       context.restore();
     }
   }

@@ -25,8 +25,10 @@ function mapGroup({matrix, labels, palette, scale}) {
                           ...cellPaths(matrix, palette, scale, cell)));
   labels.rows.forEach((token, r) => r % step || group.append(svgElement("text", {
     x: side - 4, y: top + (r + 0.5) * cell + font / 3, "text-anchor": "end"}, shortened(token, most, font))));
-  labels.columns.forEach((token, c) => c % step || group.append(svgElement("text", {
-    transform: `translate(${side + (c + 0.5) * cell + font / 3} ${top - 4}) rotate(-90)`}, shortened(token, most, font))));
+  labels.columns.forEach((token, c) => c % step || group.append(standsUpright(token)
+      ? svgElement("text", {x: side + (c + 0.5) * cell, y: top - 4, "text-anchor": "middle"}, uprightLabel(token))
+      : svgElement("text", {transform: `translate(${side + (c + 0.5) * cell + font / 3} ${top - 4}) rotate(-90)`},
+                   shortened(token, most, font))));
   const axis = {"font-size": AXIS_FONT, fill: palette.muted};
   group.append(svgElement("text", {...axis, x: side - 4, y: top - 18, "text-anchor": "end"}, `${labels.columnAxis} →`),
                svgElement("text", {...axis, x: 2, y: top - 4}, `${labels.rowAxis} ↓`));

@@ -11,6 +11,18 @@ function most(sublayer, of) {
       model.statistics.filter(place => place.sublayer === sublayer).map(of)));
 }
 
+// The head of the first model that tells keys apart best: the greatest mutual information of queries and keys. A page
+// opens with it, for the mean of many sparse heads is dense.
+function sharpestHead(sublayer) {
+  let best = {layer: most(sublayer, place => place.layer), head: 0}, information = 0;
+  for (const place of report.models[0].statistics.filter(entry => entry.sublayer === sublayer)) {
+    place.heads.forEach((figures, h) => {
+      if (figures[3] > information) [best, information] = [{layer: place.layer, head: h + 1}, figures[3]];
+    });
+  }
+  return best;
+}
+
 function isDark() {
   return state.theme ? state.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
 }
@@ -94,13 +106,21 @@ function drawCard(card, weights, palette) {
   const figures = state.layer > 0
       ? `${state.head === 0 ? "on average, a head has " : ""}${figuresText(figuresOf(attentions, state.layer, state.head))}${spanText(card.model, state.sublayer, state.layer, state.head)}` : "";
   const place = `${SUBLAYER_NAMES[state.sublayer]}, ${layerText(state.layer)}, ${headText(state.head)}`;
-  card.caption.replaceChildren(element("b", {}, place), figures ? `: ${figures}` : "");
+  card.caption.replaceChildren(element("b", {}, place), figures ? `: ${figures}` : "", othersText(card.model, attentions));
   const labels = labelsOf(pass, state.sublayer, state.rows);
   card.shown = {pass, matrix, labels, palette, scale: state.scale, threshold: state.threshold / 100, chosen: -1,
                 name: card.model.name, caption: `${place}${figures ? `: ${figures}` : ""}`,
                 description: `${card.model.name}, ${place}: ${matrix.rows} rows, ${matrix.columns} columns`};
   card.map.draw({...card.shown, cell: cellOf(card, labels)});
   showCursor(card, false);
+}
+
+// Says which head the first view is of, and that there are others.
+function othersText(model, attentions) {
+  const sharpest = sharpestHead(state.sublayer), heads = attentions.reduce((sum, attention) => sum + attention.heads, 0);
+  if (state.head === 0 || heads < 2) return "";
+  const isSharpest = model === report.models[0] && state.layer === sharpest.layer && state.head === sharpest.head;
+  return `${isSharpest ? `; the sharpest of ${heads} heads` : ""}. The small maps and the controls choose another head, or the mean of all ${heads}.`;
 }
 
 let drawing = 0;
@@ -181,9 +201,9 @@ function readAddress() {
   state.sentence = number("sentence", state.sentence + 1) - 1;
   const sublayer = SUBLAYER_KEYS.indexOf(parts.get("attention"));
   if (sublayer >= 0) state.sublayer = sublayer;
-  if (!parts.has("layer")) state.layer = most(state.sublayer, place => place.layer);
-  state.layer = number("layer", state.layer);
-  state.head = number("head", state.head);
+  const sharpest = sharpestHead(state.sublayer);
+  state.layer = number("layer", sharpest.layer);
+  state.head = number("head", parts.has("layer") ? 0 : sharpest.head);
   state.rows = parts.get("rows") ?? state.rows;
   state.scale = parts.get("colours") ?? state.scale;
   state.threshold = number("ribbons", state.threshold);
@@ -203,7 +223,11 @@ function connectControls() {
     draw();
   });
   choose("sentence", "sentence");
-  choose("sublayer", "sublayer");
+  byId("sublayer").addEventListener("change", event => {
+    state.sublayer = Number(event.target.value);
+    if (state.head > 0) Object.assign(state, sharpestHead(state.sublayer));
+    draw();
+  });
   choose("layer", "layer");
   choose("head", "head");
   choose("rows", "rows", String);

@@ -39,6 +39,11 @@ function shortened(token, width, size) {
   return characters.join("") + "…";
 }
 
+// A label of a column that is one letter stands upright; on its side, one letter looks like another. The mark of a
+// word's beginning, U+2581, is left out there.
+function uprightLabel(token) { return visible(token).replace(/^\u2581(?=.)/u, ""); }
+function standsUpright(token) { return Array.from(uprightLabel(token)).length <= 1; }
+
 // The labels of an attention's rows and columns, and the names of the two axes.
 function labelsOf(pass, sublayer, rows) {
   const source = sourceLabels(pass), within = {rowAxis: "queries", columnAxis: "keys"};

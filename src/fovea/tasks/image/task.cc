@@ -46,7 +46,8 @@ ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConf
             .fingerprint = batches_fingerprint(train_, batch_options_),
             .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
             .measures = measures().known(),
-            .default_measures = usual_measures()};
+            .default_measures = usual_measures(),
+            .weight_unit = "values"};
 }
 
 std::vector<int64_t> ImageTask::begin_epoch(int64_t epoch) {

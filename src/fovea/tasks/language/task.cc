@@ -40,10 +40,17 @@ data::TokenText load_text(const std::vector<std::string>& files, const text::Uni
   return data::load_token_text(files, units, complete);
 }
 
-// bits-per-byte, or perplexity per unit and per word.
+bool has_characters(const text::Units& units) { return units.unit_name() == "char"; }
+
+// bits-per-byte of bytes and characters, or perplexity per unit and per word.
 std::vector<std::string> default_measures(const text::Units& units) {
-  if (units.is_bytes()) return {"bits-per-byte"};
+  if (units.is_bytes() || has_characters(units)) return {"bits-per-byte"};
   return {"perplexity", "perplexity-per-word"};
+}
+
+// "bytes", "pieces", "characters", ...
+std::string plural_unit(const text::Units& units) {
+  return has_characters(units) ? "characters" : cat(units.unit_name(), "s");
 }
 
 std::string encoding_of(const text::Units& units, data::Documents documents) {
@@ -132,7 +139,11 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
             .fingerprint = fingerprint_of(*train_, options_, config_, segments_),
             .valid_fingerprint = options_.valid_sets.empty() ? "" : valid_.fingerprint(),
             .measures = measures().known(),
-            .default_measures = language::default_measures(units_)};
+            .default_measures = language::default_measures(units_),
+            .weight_unit = plural_unit(units_),
+            .is_loss_per_byte = units_.is_bytes() && options_.label_smoothing == 0 &&
+                                parse_choice<data::Documents>(data::kDocumentsNames, config_.documents,
+                                                              "--documents: got") == data::Documents::kNo};
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,

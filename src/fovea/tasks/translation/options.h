@@ -28,7 +28,7 @@ struct Options {
     using C = Options;
     return std::tuple(
         named("train-sets", &C::train_sets, "source and target text, one sentence per line, may be compressed", "t"),
-        named("vocabs", &C::vocabs, "SentencePiece models of source and target", "v"),
+        named("vocabs", &C::vocabs, "SentencePiece models of source and target; one file is of both", "v"),
         field("valid-sets", &C::valid_sets, "source and target text for validation"),
         named(number("mini-batch-words", &C::mini_batch_words,
                      "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
@@ -68,7 +68,7 @@ struct Options {
 inline void add_problems(const Options& options, Problems& problems) {
   problems.add_ranges(options);
   problems.add_unless_two_sides("train-sets", options.train_sets);
-  problems.add_unless_two_sides("vocabs", options.vocabs);
+  if (options.vocabs.size() != 1) problems.add_unless_two_sides("vocabs", options.vocabs);
   problems.add_if(options.documents && (options.max_length_crop || options.max_length != Options{}.max_length),
                   "--documents has no --max-length; use --document-length");
   problems.add_if(!options.documents && options.document_length != Options{}.document_length,

@@ -22,12 +22,12 @@ std::string refusal(const Options& options, const std::vector<std::string>& meas
 TEST(TranslationOptions, SayWhatIsWrongInOneLine) {
   Options options;
   options.train_sets = {"a", "b"};
-  options.vocabs = {"a"};
+  options.vocabs = {"a", "b", "c"};
   options.valid_sets = {"a", "b", "c"};
   options.label_smoothing = 2;
   const std::string message = refusal(options, {"blue"});
   for (const char* part :
-       {"--vocabs has 1 file; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
+       {"--vocabs has 3 files; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
         "got 'blue'; expected some of ce-mean-words, perplexity, accuracy, bleu, chrf; did you mean 'bleu'?"})
     EXPECT_THAT(message, HasSubstr(part));
   EXPECT_EQ(message.find('\n'), std::string::npos);

@@ -77,13 +77,17 @@ std::unique_ptr<data::PairSource> load_pairs(const TrainConfig& config, const Op
 
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const EncoderDecoderConfig& model) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
-  TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}};
+  if (options.vocabs.size() == 1 && !model.tied_embeddings_all && !model.tied_embeddings_src)
+    throw UsageError(
+        "--vocabs has 1 file; expected two, source and target (fovea vocab makes one); one of both languages is enough "
+        "with --tied-embeddings-all");
+  TrainingData data = {text::Vocab::load(options.vocabs.front()), text::Vocab::load(options.vocabs.back()), {}, {}};
   data.clause_files = clause_files(config, options, model);
   if (model.clause_flags)
     text::add_clause_flags(
         data.source_vocab,
         text::ClauseDictionary::parse(data.clause_files.at(models::kClausesFile), "--clause-dictionary"),
-        cat("--vocabs: '", options.vocabs[0], "'"));
+        cat("--vocabs: '", options.vocabs.front(), "'"));
   data.train = load_pairs(config, options, data);
   data.batches = {options.mini_batch_words, options.mini_batch, options.maxi_batch, static_cast<uint64_t>(config.seed)};
   data.fingerprint = checksum(cat(data.train->fingerprint(), " ", options.mini_batch_words, " ", options.mini_batch,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "fovea/base/choices.h"
@@ -22,6 +24,7 @@
 #include "fovea/nn/memory.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/score_text.h"
 
 namespace fovea::language {
@@ -175,9 +178,12 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   const AnalyzeOptions own = with_first_model(options);
   for (const std::string& entry : options.sweep) load_model(inspect::with_mechanism(own, entry));
   inspect::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
+  std::optional<data::TokenText> read;  // once, because the mechanisms of a model read the same units
   for (const std::string& entry : options.sweep) {
     const LoadedModel loaded = load_model(inspect::with_mechanism(own, entry));
-    const data::TokenText text = read_text(options, loaded);
+    if (!read) read = read_text(options, loaded);
+    const data::TokenText& text = *read;
+    const std::string_view unit = loaded.units.unit_name();
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // The text is cut as `score` cuts it without options.
     const int64_t context = segment_of(options, loaded.config);
@@ -192,6 +198,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     progress.finish();
     sweep.units = score.tokens;
     sweep.points.push_back({entry, score.mean_nll()});
+    if (unit == "byte" || unit == "char") sweep.points.back().bits_per_byte = measures().value(score, "bits-per-byte");
   }
   inspect::write_sweep(options, sweep);
   return sweep.units;
@@ -240,6 +247,7 @@ void validate(const AnalyzeOptions& options) {
                   "--sweep needs --train-sets, the text to measure");
   inspect::add_unread_problems(options, mode_of(options), kUses, problems);
   inspect::add_rereading_problem(options, problems);
+  inspect::add_picture_problem(options, mode_of(options), problems);
   problems.throw_if_any();
 }
 

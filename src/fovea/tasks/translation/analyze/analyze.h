@@ -15,7 +15,7 @@ namespace fovea::translation {
 // `fovea analyze` for translation models.
 struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
   std::string target, unit = "word", by, tokenize = "13a";
-  int64_t layer = 0, head = 0, beam_size = 0, cost_pairs = 1000;
+  int64_t layer = -1, head = -1, beam_size = 0, cost_pairs = 1000;
   int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 20, max_length = 1000;
 
   static auto fields() {
@@ -29,8 +29,9 @@ struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
     const auto own = std::tuple(
         field("source", &C::source, "analyse this sentence; without other options, draw its cross-attention"),
         field("target", &C::target, "its translation (default: the model's own)"),
-        number("layer", &C::layer, "decoder layer of the picture, from 1 (0: mean of all)", 0, 1000),
-        number("head", &C::head, "head of the picture, from 1 (0: mean of all)", 0, 1024),
+        number("layer", &C::layer,
+               "decoder layer of the picture, from 1 (0: mean of all; -1: that of the sharpest head)", -1, 1000),
+        number("head", &C::head, "head of the picture, from 1 (0: mean of all; -1: the sharpest)", -1, 1024),
         number("beam-size", &C::beam_size,
                "beam of translations: for the picture (0: 5), for speeds (0: 4), and for BLEU in --sweep (0: no BLEU)",
                0, 1000),
@@ -64,7 +65,8 @@ int64_t run_analyze(const AnalyzeOptions& options);
 // The parts of run_analyze(): the options for a model of --model; the translation of --source by the first model.
 AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& model);
 std::string translation_of_source(const AnalyzeOptions& options);
-// The figures of the text, and the costs.
+// The picture of --source, the figures of the text, and the costs.
+void draw_sentence(const AnalyzeOptions& options);
 int64_t analyze_text(const AnalyzeOptions& options);
 int64_t analyze_cost(const AnalyzeOptions& options);
 

@@ -4,8 +4,10 @@ import os
 import re
 import resource
 import shutil
+import struct
 import subprocess
 import unittest
+import zipfile
 
 from fovea_program import PROGRAM, Refusals, Workplace, checked, run
 
@@ -174,6 +176,24 @@ class Records(Refusals):
         self.refused(*record(1, updates=-5), says="log.jsonl:3: has 'updates' outside of 0 to 1000000000000000")
         self.refused(*record(1, elapsed="1e300"), says="log.jsonl:3: has 'elapsed' outside of 0 to 1e10")
         self.refused(*record("1e999"), says="log.jsonl:3: ")
+
+
+class Sizes(Refusals):
+    """Small files that ask for much memory, or large ones where a few lines are expected."""
+
+    def test_archives_that_unpack_to_far_more_than_weights_do(self):
+        path = F / "zeros.npz"
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % (80 << 18)
+        array = b"\x93NUMPY\x01\0" + struct.pack("<H", 118) + header.ljust(117) + b"\n" + bytes(80 << 20)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.npy", array)
+        self.refused("convert", "--from", "marian", path, "--vocabs", PLACE.vocab, PLACE.vocab, "--output", F / "converted",
+                     says="its arrays say that they have 83,886,208 bytes, more than 20 times the file's")
+
+    def test_configurations_have_a_limit(self):
+        path = F / "large.yml"
+        path.write_text("valid-metrics: " + "x" * (50 << 20))
+        self.refused("train", "-c", path, says="expected a configuration of at most 1,048,576")
 
 
 if __name__ == "__main__":

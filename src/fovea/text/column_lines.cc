@@ -73,11 +73,13 @@ void ColumnLines::settle(bool is_end) {
   if (numbers_ == Numbers::kUnknown) return;
   for (Sentence& sentence : held_) release(sentence);
   held_.clear();
-  marked_ = 0;
+  marked_ = shapeless_ = unnumbered_ = 0;
 }
 
 bool ColumnLines::find_shape(bool is_end) {
-  for (size_t i = 0; i < held_.size() && !shape_; ++i) {
+  if (is_end) shapeless_ = 0;  // comments may be words then
+  for (; shapeless_ < held_.size() && !shape_; ++shapeless_) {
+    const size_t i = shapeless_;
     const auto word = first_certain_word(held_[i]);
     const bool has_word = word != held_[i].end() && word->kind == LineKind::kWord;
     if (!has_word && !is_end) continue;
@@ -112,8 +114,8 @@ void ColumnLines::warn_of_comment(const ColumnLine& line, const ColumnShape& sha
 }
 
 void ColumnLines::find_numbers(bool is_end) {
-  for (size_t i = 0; i < held_.size() && numbers_ == Numbers::kUnknown; ++i) {
-    const std::vector<std::vector<std::string>> words = columns_of_words(held_[i]);
+  for (; unnumbered_ < held_.size() && numbers_ == Numbers::kUnknown; ++unnumbered_) {
+    const std::vector<std::vector<std::string>> words = columns_of_words(held_[unnumbered_]);
     if (words.empty()) continue;
     const Numbering numbering = numbering_of(words);
     if (numbering == Numbering::kSure) numbers_ = Numbers::kWords;

@@ -61,8 +61,9 @@ class ColumnLines {
   std::string name_;
   int64_t number_ = 0, comments_ = 0, asides_ = 0;
   Sentence open_;
-  std::vector<Sentence> held_;  // complete, until it is known how the file is made
-  size_t marked_ = 0;           // of them, those whose comments are known
+  std::vector<Sentence> held_;             // complete, until it is known how the file is made
+  size_t marked_ = 0;                      // of them, those whose comments are known
+  size_t shapeless_ = 0, unnumbered_ = 0;  // of them, those that do not tell the shape, or whether words are numbered
   std::vector<ColumnLine> ready_;
   std::optional<ColumnShape> shape_;  // of the last sentence's words
   Numbers numbers_ = Numbers::kUnknown;

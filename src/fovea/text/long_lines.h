@@ -29,8 +29,8 @@ struct ShortLine {
 // piece. Pieces and rules of normalisation that are longer than 1,000 bytes are not looked for.
 ShortLine without_long_runs(std::string_view line, const std::function<bool(std::string_view text)>& is_unknown);
 
-// The parts of a line of at least `least` bytes, except for the last one, that end between characters, or before the first
-// blank behind a word.
+// The parts of a line of at least `least` bytes, except for the last one, that end between characters, or before the
+// first blank behind a word.
 enum class PartEnd : unsigned char { kCharacter, kWord };
 std::vector<std::string_view> parts_of_line(std::string_view line, PartEnd end, size_t least);
 

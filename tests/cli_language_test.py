@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Language models from the command line, as a newcomer uses and misuses them."""
 import json
+import math
 import os
 import re
 import subprocess
@@ -29,6 +30,26 @@ class Use(unittest.TestCase):
             text = generate("--model", model, "--prompt", "un ", "--max-length", 10)
             self.assertEqual((text.returncode, text.stderr), (0, ""))
             self.assertTrue(text.stdout.startswith("un "), text.stdout)
+
+    def test_the_log_speaks_the_units_that_it_counts(self):
+        characters = F / "characters.spm"
+        checked("vocab", "--train-sets", TEXT, "--type", "char", "--dim-vocabs", 100, "--output", characters, "--quiet")
+        for name, vocabs, speed in (("bytes", "bytes", "bytes/s"), ("characters", characters, "characters/s"),
+                                    ("pieces", PLACE.vocab, "pieces/s")):
+            model = F / f"units-{name}"
+            log = checked(*training(model, "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, vocabs=vocabs)).stderr
+            self.assertEqual((log.count(f" {speed} : "), log.count("words/s")), (2, 0), log)
+            lines = [json.loads(line) for line in (model / "log.jsonl").read_text().splitlines()]
+            updates = [line for line in lines if line["event"] == "train"]
+            self.assertEqual(["bits_per_byte" in line for line in updates], 2 * [name == "bytes"])
+            if name == "bytes":
+                for line in updates:
+                    self.assertAlmostEqual(line["bits_per_byte"], line["cost"] / math.log(2), places=9)
+                    self.assertIn(f" : {line['bits_per_byte']:.4f} bits/byte\n", log)
+            measures = {line["metric"] for line in lines if line["event"] == "valid"}
+            self.assertEqual(measures, {"perplexity", "perplexity-per-word"} if name == "pieces" else {"bits-per-byte"})
+        smoothed = checked(*training(F / "units-smoothed", "--after-batches", 1, "--disp-freq", 1, "--label-smoothing", 0.1)).stderr
+        self.assertNotIn("bits/byte", smoothed, "the cost is not the text's alone")
 
     def test_score_levels_and_options(self):
         whole = dict(line.split(" ") for line in score("--model", of_bytes(), "--train-sets", TEST).stdout.splitlines())

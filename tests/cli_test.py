@@ -61,8 +61,9 @@ class BadInput(Refusals):
         self.refused("spec", "topk(0)", says="at least 1", code=2)
         self.refused("spec", "mix(clause(1))", says="mix begins with full", code=2)
         for routed in ("routed(2,4)", "routed(2,4)+topk(2)", "routed(2,4,random)"):
+            selected = "Of a query's candidates, the 2 with the greatest scores are selected\n" if "topk" in routed else ""
             self.assertEqual(checked("spec", routed, "--length", 8).stdout,
-                             f"{routed}\nThe candidates of routed depend on the data: those of a query share a cluster with it\n")
+                             f"{routed}\nThe candidates of routed depend on the data: those of a query share a cluster with it\n{selected}")
         checked("spec", "routed(2,4,causal)", "--length", 8, "--causal")
         self.assertIn("routed(clusters,window[,causal|random])", checked("spec", "--help").stdout)
         self.refused("spec", says="expected one SPEC", code=2)

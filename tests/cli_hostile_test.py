@@ -81,7 +81,7 @@ class ClosedPipe(unittest.TestCase):
         model = PLACE.model()
         for words in (["--help"], ["train", "--help-all"], ["--version"], ["spec", "topk(8)", "--length", 6], ["kernels"], ["info", model],
                       ["curves", model], ["clauses", "--input", PLACE.sides["test"][0]],
-                      ["evaluate", "--references", PLACE.sides["test"][0], "--hypotheses", PLACE.sides["test"][0]],
+                      ["evaluate", "--references", PLACE.sides["test"][0], "--input", PLACE.sides["test"][0]],
                       ["translate", "--model", model, "--quiet", "--input", PLACE.sides["test"][0]],
                       ["analyze", "--model", model, "--quiet", "--source", "a b"]):
             ends = os.pipe()

@@ -298,16 +298,16 @@ class Team(unittest.TestCase):
         """One process is stopped after some updates; once it goes on, the run ends like one that never stopped."""
         for name, stopped in (("hangs", 1), ("first-hangs", 0)):
             model = F / name
-            command = several(2, *PLACE.training(model, "--after-batches", 40, "--disp-freq", 1))
+            command = several(2, *PLACE.training(model, "--after-batches", 120, "--disp-freq", 1))
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**ENVIRONMENT, "FOVEA_MPI_PATIENCE": "2"}) as process:
                 log = ""
                 while "Up. 2 " not in log:
                     line = process.stderr.readline()
                     self.assertNotEqual(line, "", log)
                     log += line
-                found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+                found = subprocess.run(["pgrep", "-f", f"train --model {model} "], capture_output=True, text=True).stdout.split()
                 ranks = {}
-                for pid in found:
+                for pid in found:  # the launcher is among them
                     variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                     ranks.update({int(v.split(b"=")[1]): int(pid) for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")})
                 os.kill(ranks[stopped], signal.SIGSTOP)

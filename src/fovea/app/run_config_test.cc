@@ -209,17 +209,17 @@ TEST(ExistingRun, RefusesAnotherModelWithAllDifferences) {
 }
 
 TEST(ExistingRun, GivesTheOptionsThatAreNotNamed) {
-  const SavedRun run({.dim_emb = 16, .dropout = 0.3, .norm = "post", .attention = "window(3)|global(1)", .sizes = {5}});
+  const SavedRun run({.dim_emb = 16, .dropout = 0.3, .norm = "post", .attention = "topk(8)", .sizes = {5}});
   Shape model;
   run.complete(model);
   EXPECT_EQ(model.dim_emb, 16);
   EXPECT_EQ(model.dropout, 0.3);
   EXPECT_EQ(model.norm, "post");
-  EXPECT_EQ(model.attention, "window(3)|global(1)");
+  EXPECT_EQ(model.attention, "topk(8)");
   EXPECT_TRUE(model.sizes.empty()) << "sizes follow from the data";
-  model = {.attention = "global(1)|window(3)"};
+  model = {.attention = "topk(8)+softmax"};
   run.complete(model);
-  EXPECT_EQ(model.attention, "global(1)|window(3)") << "another spelling of the same";
+  EXPECT_EQ(model.attention, "topk(8)+softmax") << "another spelling of the same";
 }
 
 TEST(ExistingRun, RefusesAnotherTask) {

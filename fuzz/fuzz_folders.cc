@@ -27,19 +27,33 @@ namespace fovea::fuzz {
 namespace fs = std::filesystem;
 namespace {
 
-// An empty folder of this process.
-const fs::path& work_folder() {
-  static const fs::path folder = [] {
-    std::string pattern = fs::temp_directory_path() / "fovea-fuzz-XXXXXX";
+// A folder of this process, which goes with it.
+class WorkFolder {
+ public:
+  WorkFolder() : path_(fs::temp_directory_path() / "fovea-fuzz-XXXXXX") {
+    std::string pattern = path_;
     require(mkdtemp(pattern.data()) != nullptr, "there is no folder for temporary files");
-    (void)std::atexit([] {
-      std::error_code ignored;
-      fs::remove_all(work_folder(), ignored);
-    });
-    return fs::path(pattern);
-  }();
-  for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
-  return folder;
+    path_ = pattern;
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+
+  const fs::path& emptied() const {
+    for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry.path());
+    return path_;
+  }
+
+ private:
+  fs::path path_;
+};
+
+const fs::path& work_folder() {
+  static const WorkFolder folder;
+  return folder.emptied();
 }
 
 void put(const fs::path& path, std::string_view bytes) { std::ofstream(path, std::ios::binary) << bytes; }

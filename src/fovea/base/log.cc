@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -66,7 +67,7 @@ spdlog::level::level_enum spdlog_level(Level level) {
 
 struct State {
   Options options;
-  bool bar_shown = false;
+  std::atomic<bool> bar_shown = false;
   std::shared_ptr<spdlog::logger> logger = make(Options{});
 
   static std::shared_ptr<spdlog::logger> make(const Options& options) {
@@ -93,8 +94,7 @@ State& state() {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void clear_bar() {
-  if (state().bar_shown) std::fputs("\r\033[K", stderr);
-  state().bar_shown = false;
+  if (state().bar_shown.exchange(false)) std::fputs("\r\033[K", stderr);
 }
 
 // One line without anything that a terminal obeys: names of files and texts out of them are a stranger's. The lines

@@ -150,6 +150,7 @@ void Connection::read_head() {
 
 // The stream's own limit would close the socket, and the client would not learn why.
 void Connection::limit_reading(double seconds) {
+  if (is_closed_) return;  // a timer would keep the connection
   is_too_slow_ = false;
   deadline_.expires_after(milliseconds(seconds));
   deadline_.async_wait([self = shared_from_this()](const Failure& failure) {
@@ -392,6 +393,7 @@ void Connection::write_next() {
 }
 
 void Connection::finish_answer() {
+  if (is_closed_) return;  // the client has left behind its request
   exchange_ = nullptr;
   has_answer_ = false;
   ++answered_;

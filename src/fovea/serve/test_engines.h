@@ -84,10 +84,12 @@ class FakeCompleter final : public FakeSteps, public UnitReader {
     const auto request = std::get<language::CompletionRequest>(std::move(input));
     const auto output = [most = request.max_units](Ticket ticket, int64_t made) {
       language::CompletionPart part{.ticket = ticket};
-      const int64_t unit = 'a' + (made - 1) % 26;
-      part.units.push_back({{unit, -1.0F}});
-      part.text = static_cast<char>(unit);
-      if (made == most) part.end = language::CompletionEnd::kLength;
+      if (made >= most) part.end = language::CompletionEnd::kLength;
+      if (most > 0) {
+        const int64_t unit = 'a' + (made - 1) % 26;
+        part.units.push_back({{unit, -1.0F}});
+        part.text = static_cast<char>(unit);
+      }
       return EngineOutput{ticket, std::move(part)};
     };
     const Ticket ticket = begin({.reads = std::ssize(request.prompt) / models::kPromptPiece,

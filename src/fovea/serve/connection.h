@@ -18,7 +18,7 @@
 
 #include "fovea/serve/server.h"
 
-// For server.cc and connection.cc alone, the two files that know the HTTP library.
+// For server.cc and connection.cc alone, which know the HTTP library, as request_head.h does.
 namespace fovea::serve {
 
 class OpenExchange;

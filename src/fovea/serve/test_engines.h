@@ -146,7 +146,7 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
       output.result.best.push_back(std::move(best));
     }
     output.result.source_tokens = output.result.target_tokens = words + 1;
-    if (sentence.wants_attention) output.attention = {{"</s>"}, {"</s>"}, {1.0F}};
+    if (sentence.wants_attention) output.attention = {{"</s>"}, {"</s>"}, {1.0F}, {{{1.0F}}}, {1, 1}};
     return output;
   }
 };

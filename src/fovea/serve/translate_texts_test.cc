@@ -20,7 +20,8 @@ struct Rig {
   Models models;
   JobQueue queue{2'000};
   Metrics metrics;
-  Context context{options, keys, models, queue, metrics};
+  MemoryRoom room{int64_t{1} << 20};
+  Context context{options, keys, models, queue, metrics, room};
   std::shared_ptr<ServedModel> model = served("lm", std::make_unique<FakeCompleter>());
 };
 

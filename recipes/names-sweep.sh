@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Names of CoNLL-2003 with and without clauses, and with and without parts of speech: is it the clauses that help ("Clause
-# Attention", table 4), or the column of tags by which they are split? Five taggers for each seed, from random weights:
-#   full            attention to the whole sentence, which reads words
-#   full-tagged     the same, which reads each word with its tag before it, as in NNP·Japan
-#   clauses-words   mix(full,clause(1),clause(2)), with clauses by words alone
-#   clauses-tags    the same, with clauses by the tags too
-#   clauses-tagged  clauses by the tags, and words with their tags
+# Names of CoNLL-2003 with and without clauses ("Clause Attention", table 4): is it the clauses that help, or the column
+# of parts of speech by which they are split? Three taggers for each seed, which read words alone, from random weights:
+#   full           attention to the whole sentence
+#   clauses-words  mix(full,clause(1),clause(2)), with clauses found by words alone
+#   clauses-tags   the same, with clauses found by the tags too
 # recipes/names-sweep.sh --help lists the options.
 #
 # Everything lies in the folder --output. A finished run is not trained again, and Ctrl-C stops in a way that the same
@@ -15,7 +13,7 @@ recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 . "$recipes/demo-common.sh"
 . "$recipes/sweep-common.sh"
-readonly mix='mix(full,clause(1),clause(2))' rows=(full full-tagged clauses-words clauses-tags clauses-tagged)
+readonly mix='mix(full,clause(1),clause(2))' rows=(full clauses-words clauses-tags)
 
 usage() {
   cat <<TEXT
@@ -36,35 +34,30 @@ check_counts '--seeds and --updates' "${seeds[@]}" "${updates[@]}"
 folder=$output
 check_settings "${tag_sets[@]}" "$updates" "${options[@]}"
 
-# plain FILE, tagged FILE: the columns; with the tag as a part of each word.
+# plain FILE: its text.
 plain() { case $1 in *.gz) gunzip -c "$1" ;; *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
-tagged() { plain "$1" | awk 'NF && $1 != "-DOCSTART-" { $1 = $2 "·" $1 } { print }'; }
 
-# prepare FORM: columns and a vocabulary of 4,000 pieces.
+# The columns, and a vocabulary of 4,000 pieces of their words.
 prepare() {
-  local form=$1 words=$folder/$1.words
-  [ -f "$folder/$form.test" ] || keep "$folder/$form.test" "$form" "${tag_sets[1]}"
-  [ -f "$folder/$form.train" ] || keep "$folder/$form.train" "$form" "${tag_sets[0]}"
-  [ -f "$words" ] || keep "$words" awk '$1 == "-DOCSTART-" { next } NF { printf "%s ", $1 } !NF { print "" }' "$folder/$form.train"
-  [ -f "$folder/$form.spm" ] || "$fovea" vocab --type bpe --dim-vocabs 4000 --train-sets "$words" --output "$folder/$form.spm" --quiet
+  [ -f "$folder/test" ] || keep "$folder/test" plain "${tag_sets[1]}"
+  [ -f "$folder/train" ] || keep "$folder/train" plain "${tag_sets[0]}"
+  [ -f "$folder/words" ] || keep "$folder/words" awk '$1 == "-DOCSTART-" { next } NF { printf "%s ", $1 } !NF { print "" }' "$folder/train"
+  [ -f "$folder/words.spm" ] || "$fovea" vocab --type bpe --dim-vocabs 4000 --train-sets "$folder/words" --output "$folder/words.spm" --quiet
 }
 
 # make ROW SEED: trains, averages the last five checkpoints and scores, without what is done already.
 make() {
-  local spec=$mix form=plain tags=0
-  case $1 in full*) spec=full ;; esac
-  case $1 in *-tagged) form=tagged ;; esac
-  case $1 in clauses-tag*) tags=2 ;; esac
+  local spec=$mix tags=0
+  case $1 in full) spec=full ;; clauses-tags) tags=2 ;; esac
   run=$folder/$1-seed$2
-  train_run -c "$recipes/conll2003-clauses.yml" --train-sets "$folder/$form.train" --label-column 4 --vocabs "$folder/$form.spm" \
+  train_run -c "$recipes/conll2003-clauses.yml" --train-sets "$folder/train" --label-column 4 --vocabs "$folder/words.spm" \
     --attention-encoder "$spec" --clause-tag-column $tags --enc-depth 2 --dim-emb 128 --transformer-heads 4 \
     --transformer-dim-ffn 256 --transformer-dropout 0.2 --learn-rate 0.002 --lr-warmup 200 --mini-batch 32 \
     --after-batches "$updates" --after-epochs 0 --save-freq 100 --keep-last 5 --seed "$2" "${options[@]}"
-  [ -f "$run/f1" ] || keep "$run/f1" "$fovea" score --model "$run/averaged" --train-sets "$folder/$form.test" --label-column 4 --quiet
+  [ -f "$run/f1" ] || keep "$run/f1" "$fovea" score --model "$run/averaged" --train-sets "$folder/test" --label-column 4 --quiet
 }
 
-prepare plain
-prepare tagged
+prepare
 for seed in "${seeds[@]}"; do
   for row in "${rows[@]}"; do make "$row" "$seed"; done
 done

@@ -44,18 +44,25 @@ void load_request(std::string_view bytes) {
   }
 }
 
+// The server refuses longer sentences before they are translated, so marks are placed in short ones alone.
+constexpr size_t kLongestSentence = 4096;
+
 void load_markup(std::string_view bytes) {
   static text::SentenceSplitter splitter("en");
   if (!is_valid_utf8(bytes)) return;  // requests with other bytes are refused before
   for (const serve::MarkupKind kind : {serve::MarkupKind::kHtml, serve::MarkupKind::kXml}) {
     std::string output;
+    bool is_refused = false;
     for (const serve::MarkupPart& part : serve::parse_markup(bytes, kind, &splitter)) {
+      is_refused = is_refused || part.text.size() > kLongestSentence;
+      if (is_refused) break;
       const std::string translation = part.text.substr(0, part.text.size() / 2) + " w.";
       analysis::Links links;
       for (int64_t i = 0; i < 5; ++i) links.push_back({i * 3 % 5, i});
       output += part.text.empty() ? part.bytes : serve::translated_markup(part, translation, links);
     }
-    if (is_valid_utf8(output)) require(tags_of(output, kind) == tags_of(bytes, kind), "the tags are others");
+    if (!is_refused && is_valid_utf8(output))
+      require(tags_of(output, kind) == tags_of(bytes, kind), "the tags are others");
   }
 }
 

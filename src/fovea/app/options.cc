@@ -212,12 +212,31 @@ struct Options::State {
     return shown;
   }
 
+  // The names of the options that are not usual, with the values that they may have, those of other choices too.
+  std::vector<std::string> unusual_names() const {
+    std::vector<std::string> names;
+    std::set<std::string, std::less<>> seen(usual.begin(), usual.end());
+    const auto add = [&](const FieldView& field) {
+      if (!seen.insert(std::string(field.name)).second) return;
+      const std::string words = help_line(field).words;
+      const size_t begin = words.find('{'), end = words.find('}');
+      const bool has_values = begin < end && end != std::string::npos;
+      names.push_back(cat("--", field.name, has_values ? cat(" ", words.substr(begin, end + 1 - begin)) : ""));
+    };
+    for (const FieldView& field : fields) add(field);
+    for (const auto& [choice, other] : others)
+      for (const FieldView& field : other) add(field);
+    return names;
+  }
+
   // Says what --help leaves out; empty if it shows everything.
   std::string rest_of_help() const {
     std::vector<std::string> choices;
     for (const auto& [choice, other] : others) choices.push_back(choice);
     if (choices.empty() && usual.empty()) return "";
-    return cat("fovea ", command, " --help-all shows", usual.empty() ? "" : cat(" all ", fields.size(), " options"),
+    const std::string names = usual.empty() ? "" : cat("More options: ", join(unusual_names(), ", "), ".\n\n");
+    return cat(names, "fovea ", command, " --help-all shows",
+               usual.empty() ? "" : cat(" all ", fields.size(), " options"),
                usual.empty() || choices.empty() ? "" : ", and",
                choices.empty() ? "" : cat(" the options of ", join(choices, ", ")), ".\n\n");
   }

@@ -162,7 +162,10 @@ TEST(Options, FilesAreRefusedWithTheirNames) {
 TEST(Options, UnknownOnesLeadToKnownOnes) {
   EXPECT_EQ(usage_error({"--lenght", "3"}), "unknown option '--lenght'; did you mean '--length'?");
   EXPECT_EQ(usage_error({"--mini_bach", "3"}), "unknown option '--mini-bach'; did you mean '--mini-batch'?");
-  EXPECT_EQ(usage_error({"--batch-size", "3"}), "unknown option '--batch-size'; did you mean '--mini-batch'?")
+  EXPECT_EQ(
+      usage_error({"--batch-size", "3"}),
+      "unknown option '--batch-size'; did you mean '--mini-batch'? It counts sentences; --mini-batch-words counts "
+      "tokens")
       << "the name in OpenNMT";
   EXPECT_EQ(usage_error({"--lenpen", "3"}), "unknown option '--lenpen'; see fovea draw --help")
       << "this command has no --normalize";

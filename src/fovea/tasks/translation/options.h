@@ -28,7 +28,8 @@ struct Options {
     using C = Options;
     return std::tuple(
         named("train-sets", &C::train_sets, "source and target text, one sentence per line, may be compressed", "t"),
-        named("vocabs", &C::vocabs, "SentencePiece models of source and target; one file is of both", "v"),
+        named("vocabs", &C::vocabs,
+              "SentencePiece models of source and target; with tied embeddings, one file is enough", "v"),
         field("valid-sets", &C::valid_sets, "source and target text for validation"),
         named(number("mini-batch-words", &C::mini_batch_words,
                      "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),

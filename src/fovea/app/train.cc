@@ -35,7 +35,8 @@ const std::vector<std::string> kUsualOptions = {
     "flip", "label-column", "features", "captions", "valid-features", "valid-captions",
     // the model
     "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn", "transformer-dropout",
-    "tied-embeddings", "tied-embeddings-all", "attention", "attention-encoder", "attention-decoder", "attention-cross"};
+    "transformer-positions", "tied-embeddings", "tied-embeddings-all", "attention", "attention-encoder",
+    "attention-decoder", "attention-cross"};
 
 // The log may lie in the run's folder, which the first run makes after the log's first lines.
 void make_folder_of_log(const TrainConfig& config) {

@@ -154,6 +154,10 @@ TEST(Markup, ElementsThatAreNotTranslated) {
         "<i translate = \"no\">b</i>", "<i a='translate=yes' TRANSLATE=No>b</i>", "<i its:translate=\"no\">b</i>"}) {
     EXPECT_EQ(texts("a " + element + " c"), (Texts{"a c"})) << element;
     EXPECT_EQ(copied("a " + element + " c"), "a " + element + " c");
+    // A full stop behind the element stands elsewhere in a translation whose word order is another.
+    const std::vector<MarkupPart> parts = parse_markup("a " + element + ".", MarkupKind::kHtml, nullptr);
+    ASSERT_EQ(parts.size(), 1U);
+    EXPECT_EQ(translated_markup(parts[0], "d e.", {{0, 0}}), "d " + element + " e.");
   }
   for (const std::string element :
        {"<i title=\"class='notranslate' translate=no\">b</i>", "<i class=notranslated>b</i>",

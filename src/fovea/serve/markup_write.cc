@@ -148,7 +148,9 @@ class MarkWriter {
     write(placed.place, placed.children);
     const std::string tail = is_empty ? std::string() : take_tail(placed);
     text_ += mark.closing + tail;
-    if (is_empty && mark.blank_after && !text_.empty()) is_blank_due_ = true;
+    // Text that is not translated is a word of its own, whatever punctuation followed it in the source.
+    const bool keeps_text = is_empty && mark.opening.find("</", 1) != std::string::npos;
+    if (is_empty && (mark.blank_after || keeps_text) && !text_.empty()) is_blank_due_ = true;
   }
   // Punctuation that stood before the element stays before it.
   void take_head(const PlacedMark& placed) {

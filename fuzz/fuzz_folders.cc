@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "fovea/base/file_set.h"
-#include "fovea/base/log.h"
 #include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_choice.h"
@@ -174,10 +172,7 @@ void load_run(std::string_view bytes) {
 }  // namespace fovea::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  std::FILE* const shown = stderr;
-  stderr = std::fopen("/dev/null", "w");
-  fovea::log::configure({.level = fovea::log::Level::kError, .file = {}});
-  stderr = shown;
+  fovea::fuzz::silence_log();
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/serve/connection.h"
 #include "fovea/serve/multipart.h"
@@ -229,10 +227,7 @@ void load_form(std::string_view bytes) {
 }  // namespace fovea::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  std::FILE* const shown = stderr;
-  stderr = std::fopen("/dev/null", "w");
-  fovea::log::configure({.level = fovea::log::Level::kError, .file = {}});
-  stderr = shown;
+  fovea::fuzz::silence_log();
   return 0;
 }
 

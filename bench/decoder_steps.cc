@@ -106,7 +106,6 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   return fovea::bench::exit_status("decoder_steps", [&] {
     fovea::tune_malloc();
-    fovea::ops::init();
     fovea::run(argc, argv);
   });
 }

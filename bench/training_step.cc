@@ -165,7 +165,6 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   return fovea::bench::exit_status("training_step", [&] {
     fovea::tune_malloc();
-    fovea::ops::init();
     fovea::run(argc, argv);
   });
 }

@@ -205,7 +205,6 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   return fovea::bench::exit_status("update_profile", [&] {
     fovea::tune_malloc();
-    fovea::ops::init();
     at::set_num_threads(1);
     fovea::run(argc, argv);
   });

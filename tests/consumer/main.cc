@@ -6,7 +6,6 @@
 #include "fovea/ops/attention.h"
 
 int main() {
-  fovea::ops::init();
   at::manual_seed(1);
   const at::Tensor q = at::randn({1, 2, 5, 4}), k = at::randn({1, 2, 5, 4}), v = at::randn({1, 2, 5, 4});
   const at::Tensor all = fovea::ops::attention(q, k, v, "topk(5)", {});

@@ -8,12 +8,10 @@
 #include "fovea/base/malloc.h"
 #include "fovea/base/signals.h"
 #include "fovea/nn/device.h"
-#include "fovea/ops/attention.h"
 
 int fovea_program(int argc, char** argv) {
   fovea::tune_malloc();
   fovea::install_signal_handlers();
-  fovea::ops::init();
   return fovea::app::guarded([&] {
     try {
       return fovea::app::run({argv + 1, argv + argc}, fovea::nn::limit_cpu_threads);

@@ -38,7 +38,7 @@ ops::AttentionOptions options_of(const ClauseHeads& heads, const ops::AttentionO
   if (has_all_heads) return options;
   if (options.alpha) options.alpha = options.alpha->narrow(0, heads.first, heads.count);
   // Heads of a group count from 0.
-  options.dropout_seed = derive_seed(shared.dropout_seed.expect_int(), group);
+  options.dropout_seed = derive_seed(shared.dropout_seed, group);
   return options;
 }
 
@@ -129,7 +129,7 @@ at::Tensor attend_to_clauses(const std::vector<ClauseHeads>& heads, const Clause
     const auto own = [&](const at::Tensor& x) { return heads.size() == 1 ? x : x.narrow(1, group.first, group.count); };
     const at::Tensor q = own(inputs.q), k = own(inputs.k), v = own(inputs.v);
     ops::AttentionOptions options = options_of(group, shared, g, heads.size() == 1);
-    const int64_t seed = options.dropout_seed.expect_int();
+    const int64_t seed = options.dropout_seed;
     outputs.push_back(mixture(
         group, inputs,
         [&](int64_t level, const at::Tensor& offsets) {

@@ -82,7 +82,7 @@ void RoutingSteps::take_keys(const Projected& keys, const at::Tensor& offsets) {
 }
 
 std::vector<uint64_t> RoutingSteps::streams_of(const Group& group, bool own_keys) const {
-  ops::GroupCall arguments;
+  ops::LayerCall arguments;
   arguments.seed = options_.seed, arguments.layer = options_.layer, arguments.first_head = group.first_head;
   return ops::member_streams(arguments, group.heads, own_keys);
 }
@@ -231,11 +231,9 @@ RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor&
 
 at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, const Lists& lists,
                                 const Cache* cache) const {
-  const std::string spec = print(group.within);
   const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys) : group.keys;
   const at::Tensor values = cache != nullptr ? flat_rows(cache->values) : group.values;
-  ops::GroupCall arguments;
-  arguments.spec = spec;
+  ops::LayerCall arguments = ops::layer_call({}, layer_of(group.within, 1));
   arguments.kind = group.limits_own_keys ? AttentionKind::kCross : options_.kind;
   arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
   arguments.seed = options_.seed, arguments.layer = options_.layer;
@@ -260,7 +258,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
     arguments.k_lengths = part(lists.key_lengths);
     arguments.first_head = group.first_head + call;
     if (by_head) arguments.alpha = options_.alpha->narrow(0, group.first_head + call, 1);
-    parts.push_back(ops::call_forward({queries.narrow(0, begin, end - begin), keys, values}, arguments).out);
+    parts.push_back(ops::attend({queries.narrow(0, begin, end - begin), keys, values}, arguments).out);
   }
   at::Tensor mixed = at::cat(parts);
   if (cache == nullptr || group.limits_own_keys || inputs_.self != ops::SelfKey::kLast) return mixed;

@@ -21,7 +21,7 @@
 #include "fovea/ops/routing.h"
 #include "fovea/spec/resolved_layer.h"
 
-// fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
+// Attention of a layer: its checks, its head groups, then the norm over their heads.
 namespace fovea::ops {
 namespace {
 
@@ -31,13 +31,13 @@ void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLaye
   const bool compares =
       options.kind == AttentionKind::kCausal || (options.kind == AttentionKind::kSelf && layer.positional);
   if (!compares || q.dim() != 4 || options.q_lengths.has_value() == options.k_lengths.has_value()) return;
-  if (q.sym_size(2) != k.sym_size(2)) return;
+  if (q.size(2) != k.size(2)) return;
   std::optional<at::Tensor>& missing = options.q_lengths ? options.k_lengths : options.q_lengths;
   missing = options.q_lengths ? options.q_lengths : options.k_lengths;
 }
 
 // Throws an Error if a tensor is given that the mechanism does not read: it would never be learned.
-void check_read(const AttentionLayer& layer, const std::string& spec, const AttentionOptions& options) {
+void check_read(const AttentionLayer& layer, const AttentionOptions& options) {
   const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
       {"alpha", &options.alpha, layer.reads.alpha},
       {"gain", &options.gain, layer.reads.gain},
@@ -45,12 +45,12 @@ void check_read(const AttentionLayer& layer, const std::string& spec, const Atte
       {"bias", &options.bias, layer.reads.bias}};
   for (const auto& [name, given, reads] : all) {
     if (given->has_value() && !reads)
-      throw Error(cat("attention: got ", name, ", which '", spec, "' does not have; leave it out"));
+      throw Error(cat("attention: got ", name, ", which '", layer.text, "' does not have; leave it out"));
   }
 }
 
 at::Tensor padded_to_width(const at::Tensor& x, int64_t width) {
-  const int64_t missing = width - x.sym_size(-1).guard_int(__FILE__, __LINE__);
+  const int64_t missing = width - x.size(-1);
   return missing > 0 ? at::constant_pad_nd(x, {0, missing}) : x;
 }
 
@@ -62,12 +62,11 @@ struct EvenInputs {
 // Returns the padded inputs; also pads the terms of `options` and fills in the scale of the unpadded width.
 EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
   const auto& [q, k, v] = given;
-  const bool plain = !q.is_nested() && !k.is_nested() && !v.is_nested();
-  if (!plain || q.dim() < 3 || v.dim() != k.dim()) return {given};  // check_inputs() refuses these
-  const int64_t width = q.sym_size(-1).guard_int(__FILE__, __LINE__);
-  EvenInputs even{given, v.sym_size(-1).guard_int(__FILE__, __LINE__)};
+  if (q.dim() < 3 || v.dim() != k.dim()) return {given};  // check_inputs() refuses these
+  const int64_t width = q.size(-1);
+  EvenInputs even{given, v.size(-1)};
   const auto rows = static_cast<size_t>(k.dim() - 1);
-  const bool alike = k.sym_sizes().slice(0, rows) == v.sym_sizes().slice(0, rows) && k.sym_size(-1) == q.sym_size(-1);
+  const bool alike = k.sizes().slice(0, rows) == v.sizes().slice(0, rows) && k.size(-1) == q.size(-1);
   if (even.value_width == width || !alike) return even;
   if (!options.scale) options.scale = 1 / std::sqrt(static_cast<double>(width));
   options.screen = {};  // a screen has the width of the keys that were given
@@ -79,16 +78,16 @@ EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
   return even;
 }
 
-void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10::SymInt& value_width) {
+void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, int64_t value_width) {
   // The shape is checked here, because a single head group would accept the terms of all heads.
-  if (given.by_head.defined() && (given.by_head.dim() != 2 || given.by_head.sym_size(0) != q.sym_size(1))) {
-    throw Error(cat("attention: offset_bias has shape ", shape(given.by_head), "; expected [", q.sym_size(1),
+  if (given.by_head.defined() && (given.by_head.dim() != 2 || given.by_head.size(0) != q.size(1))) {
+    throw Error(cat("attention: offset_bias has shape ", shape(given.by_head), "; expected [", q.size(1),
                     ", offsets] or q's shape with the offsets in place of D, for q of shape ", shape(q)));
   }
   const at::Tensor& values = given.values;
   if (!values.defined()) return;
-  const bool fits = values.dim() == 3 && values.sym_size(0) > 0 && values.sym_size(2) == value_width &&
-                    (values.sym_size(1) == 1 || values.sym_size(1) == q.sym_size(1));
+  const bool fits = values.dim() == 3 && values.size(0) > 0 && values.size(2) == value_width &&
+                    (values.size(1) == 1 || values.size(1) == q.size(1));
   if (fits && at::isFloatingType(values.scalar_type()) && values.device() == q.device()) return;
   throw Error(cat("attention: offset_values is ", values.scalar_type(), ' ', shape(values), " on ",
                   values.device().str(), "; expected [offsets, H or 1, D] on ", q.device().str(), " for q of shape ",
@@ -96,7 +95,7 @@ void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10
 }
 
 // out + sums . values.
-at::Tensor with_offset_values(const CalledOutput& called, const OffsetTerms& terms) {
+at::Tensor with_offset_values(const Attended& called, const OffsetTerms& terms) {
   const at::Tensor& values = terms.values;
   if (terms.product != nullptr && called.sums.dim() == 3 && values.size(1) == 1) {
     const at::Tensor all = values.select(1, 0).to(called.sums.scalar_type());
@@ -110,32 +109,68 @@ at::Tensor with_offset_values(const CalledOutput& called, const OffsetTerms& ter
   return called.out + product.to(called.out.scalar_type());
 }
 
-// Checks the inputs of all heads and completes the options. q, k and v have one width.
-std::shared_ptr<const AttentionLayer> checked_layer(const CoreTensors& x, const kernels::KeySharing& keys,
-                                                    const std::string& spec, AttentionOptions& options) {
-  check_inputs(x, keys);
+// The terms in the types that kernels and reference take.
+void set_types(OffsetTerms& terms, const at::Tensor& q) {
+  for (at::Tensor* x : {&terms.by_head, &terms.by_query}) {
+    if (x->defined()) *x = x->to(term_type(q));
+  }
+  for (at::Tensor* x : {&terms.queries, &terms.rows}) {
+    if (x->defined()) *x = x->to(q.scalar_type());
+  }
+}
+
+struct UserCall {
+  std::shared_ptr<const AttentionLayer> layer;
+  AttentionOptions options;
+  kernels::KeySharing keys;
+};
+
+// Checks the inputs of all heads, which have one width, and completes the options.
+LayerCall checked_call(const CoreTensors& x, UserCall given) {
+  AttentionOptions& options = given.options;
+  const AttentionLayer& layer = *given.layer;
+  check_inputs(x, given.keys);
   check_options(x, options);
-  auto layer = resolved_layer(spec, x.q.sym_size(1).guard_int(__FILE__, __LINE__));
-  check_read(*layer, spec, options);
-  share_lengths(x.q, x.k, *layer, options);
+  check_read(layer, options);
+  int64_t heads = 0;
+  for (const AttentionLayer::Group& group : layer.groups) {
+    heads += group.num_heads;
+    if (group.reads_alpha) check_alpha_shape(options.alpha, group.spec, x.q.size(1));
+  }
+  if (heads != x.q.size(1)) throw Error(cat("attention: q has ", x.q.size(1), " heads; expected ", heads, ", the layer's"));
+  share_lengths(x.q, x.k, layer, options);
   for (const auto& [name, member] : kSequenceVectors) {
     if (std::optional<at::Tensor>& vector = options.*member) vector = vector->contiguous();
   }
-  if (!options.scale) {
-    options.scale = 1 / std::sqrt(static_cast<double>(x.q.sym_size(-1).guard_int(__FILE__, __LINE__)));
-  }
+  if (!options.scale) options.scale = 1 / std::sqrt(static_cast<double>(x.q.size(-1)));
   given_pairs(x, options.pairs);
-  return layer;
+  set_types(options.offsets, x.q);
+  options.gain = options.gate = options.bias = std::nullopt;
+  LayerCall call = layer_call(std::move(options), std::move(given.layer));
+  call.heads_per_key = given.keys.share;
+  if (call.offsets.values.defined()) call.value_offsets = call.offsets.values.size(0);
+  return call;
 }
 
-at::Tensor output_of_group(HeadGroups& groups) {
-  const HeadGroups::Inputs group = groups.next();
-  if (group.is_routed) {
-    const std::optional<at::Tensor> ready = groups.ready_output();
-    return ready ? *ready : routed_attention(group.x, group.call, groups.routed());
+// Head groups that one call computes: a routed group by itself, of others as many as follow one another.
+std::vector<GroupRange> runs_of_groups(const LayerCall& call) {
+  std::vector<GroupRange> runs;
+  for (size_t g = 0; g < call.groups.size(); ++g) {
+    const bool goes_on = g > 0 && !call.groups[g].is_routed() && !call.groups[g - 1].is_routed();
+    goes_on ? static_cast<void>(++runs.back().count) : runs.push_back({g, 1});
   }
-  const CalledOutput called = call_forward(group.x, group.call);
-  return group.call.value_offsets > 0 ? with_offset_values(called, group.call.offsets) : called.out;
+  return runs;
+}
+
+at::Tensor output_of(const CoreTensors& x, const LayerCall& call, const GroupRange& groups) {
+  if (call.groups[groups.first].is_routed()) {
+    if (const std::optional<at::Tensor> ready = ready_output(call, groups.first)) return *ready;
+    const CallPart part = routed_part(x, call, groups.first);
+    return routed_attention(part.x, part.call, routed_group(call, groups.first));
+  }
+  const CallPart part = part_of(x, call, groups);
+  const Attended attended = attend(part.x, part.call);
+  return attended.sums.defined() ? with_offset_values(attended, part.call.offsets) : attended.out;
 }
 
 // Heads lie side by side in memory in both layouts: concatenated this way, the norm and the projection need no copy.
@@ -148,20 +183,24 @@ at::Tensor concatenated_heads(std::vector<at::Tensor> outputs) {
 
 }  // namespace
 
-at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const at::Tensor& given_v,
-                     const std::string& spec, const AttentionOptions& given) {
-  const kernels::KeySharing keys = key_sharing(given_q, given_k, given);
-  AttentionOptions options = given;
-  const auto [x, value_width] = of_one_width({given_q, given_k, given_v}, options);
-  const std::shared_ptr<const AttentionLayer> layer = checked_layer(x, keys, spec, options);
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
+                     const AttentionOptions& options) {
+  check_layout({q, k, v});
+  return attention(q, k, v, resolved_layer(spec, q.size(1)), options);
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     std::shared_ptr<const AttentionLayer> layer, const AttentionOptions& given) {
+  check_layout({q, k, v});
+  UserCall user{std::move(layer), given, key_sharing(q, k, given)};
+  const auto [x, value_width] = of_one_width({q, k, v}, user.options);
+  const LayerCall call = checked_call(x, std::move(user));
   check_offset_terms(given.offsets, x.q, value_width);
-  const LayerCall call{x, options, keys, *layer};
-  HeadGroups groups(call);
   std::vector<at::Tensor> outputs;
-  while (!groups.done()) outputs.push_back(output_of_group(groups));
+  for (const GroupRange& groups : runs_of_groups(call)) outputs.push_back(output_of(x, call, groups));
   at::Tensor out = concatenated_heads(std::move(outputs));
-  if (out.sym_size(-1) != value_width) out = out.narrow(-1, 0, value_width);
-  return norm_over_heads(layer->norm, out, {options.gain, options.gate, options.bias});
+  if (out.size(-1) != value_width) out = out.narrow(-1, 0, value_width);
+  return norm_over_heads(call.owner->norm, out, {given.gain, given.gate, given.bias});
 }
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
@@ -169,22 +208,19 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   // No kind of derivative flows through these weights.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
-  AttentionOptions options = given;
-  options.offsets.values = at::Tensor();
-  const kernels::KeySharing keys = key_sharing(q, k, options);
-  const std::shared_ptr<const AttentionLayer> layer = checked_layer({q, k, k}, keys, spec, options);
-  check_offset_terms(options.offsets, q, q.size(-1));
-  const LayerCall call{{q, k, k}, options, keys, *layer};
-  HeadGroups groups(call);
+  check_layout({q, k, k});
+  UserCall user{resolved_layer(spec, q.size(1)), given, key_sharing(q, k, given)};
+  user.options.offsets.values = at::Tensor();
+  const LayerCall call = checked_call({q, k, k}, std::move(user));
+  check_offset_terms(call.offsets, q, q.size(-1));
   std::vector<at::Tensor> weights;
-  while (!groups.done()) {
-    const HeadGroups::Inputs group = groups.next();
-    weights.push_back(group.is_routed ? routed_weights(group.x, group.call, groups.routed())
-                                      : core_weights(group.x, group.call));
+  for (size_t g = 0; g < call.groups.size(); ++g) {
+    const bool routed = call.groups[g].is_routed();
+    const CallPart part = routed ? routed_part({q, k, k}, call, g) : part_of({q, k, k}, call, {g, 1});
+    weights.push_back(routed ? routed_weights(part.x, part.call, routed_group(call, g))
+                             : layer_weights(part.x, part.call));
   }
-  return at::cat(weights, 1);
+  return weights.size() == 1 ? weights[0] : at::cat(weights, 1);
 }
-
-void init() {}
 
 }  // namespace fovea::ops

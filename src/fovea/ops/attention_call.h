@@ -1,16 +1,14 @@
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <c10/core/SymInt.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "fovea/spec/attention_kind.h"
 
-// The inputs of an attention call besides q, k and v. attention_lists.h lists them for the operators.
+// The inputs of an attention call besides q, k and v.
 namespace fovea::ops {
 
 struct RoutingInputs;  // routing.h
@@ -80,7 +78,7 @@ struct AttentionOptions {
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
   int64_t layer = 0;
-  c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
+  int64_t dropout_seed = 0;                   // of this call
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
   OffsetTerms offsets = {};
   // If true, k and v may have H_kv heads, a divisor of q's H: head h of q reads their head h / (H / H_kv).
@@ -88,14 +86,6 @@ struct AttentionOptions {
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   PairLists pairs = {};
   KeyScreen screen = {};  // with k_begins
-};
-
-// The call of one head group: the options narrowed to its heads, with a scale, without the inputs of the norm.
-struct GroupCall : AttentionOptions {
-  std::string_view spec = {};
-  int64_t first_head = 0;     // the group's first head among those of the layer
-  int64_t heads_per_key = 1;  // how many heads of the layer share one head of k and v
-  int64_t value_offsets = 0;  // the number of offsets for which weights are summed, from offsets.values_first on
 };
 
 // The vectors that tell where sequences begin and end.

@@ -34,22 +34,21 @@ bool is_supported(at::ScalarType type) {
 
 std::string shape(const at::Tensor& x) {
   std::vector<std::string> sizes;
-  for (const c10::SymInt& size : x.sym_sizes()) sizes.push_back(cat(size));
+  for (const int64_t size : x.sizes()) sizes.push_back(cat(size));
   return cat('[', join(sizes, ", "), ']');
 }
 
 namespace {
 
 // The heads of k that q's read; known wherever heads share keys.
-c10::SymInt key_heads(const at::Tensor& q, const kernels::KeySharing& keys) {
-  if (!keys.any()) return q.sym_size(1);
-  const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
-  return heads == 0 ? 0 : keys.key_head(heads - 1) + 1;
+int64_t key_heads(const at::Tensor& q, const kernels::KeySharing& keys) {
+  if (!keys.any()) return q.size(1);
+  return q.size(1) == 0 ? 0 : keys.key_head(q.size(1) - 1) + 1;
 }
 
 }  // namespace
 
-void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
+void check_layout(const CoreTensors& inputs) {
   const auto& [q, k, v] = inputs;
   for (const auto& [name, x] : {std::pair("q", &q), std::pair("k", &k), std::pair("v", &v)}) {
     if (x->layout() != at::kStrided || x->is_nested())
@@ -59,13 +58,18 @@ void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
   if (q.dim() != 3 && q.dim() != 4) {
     throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
   }
-  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() ||
-      k.sym_size(1) != key_heads(q, keys) || k.sym_size(-1) != q.sym_size(-1) ||
-      (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
+}
+
+void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
+  check_layout(inputs);
+  const auto& [q, k, v] = inputs;
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sizes() != v.sizes() ||
+      k.size(1) != key_heads(q, keys) || k.size(-1) != q.size(-1) ||
+      (q.dim() == 4 && k.size(0) != q.size(0))) {
     throw Error(
         cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
             "; expected equal heads, head sizes and batches, and k like v",
-            q.dim() == k.dim() && k.sym_size(1) < q.sym_size(1) ? "; fewer heads of k and v go with enable_gqa" : ""));
+            q.dim() == k.dim() && k.size(1) < q.size(1) ? "; fewer heads of k and v go with enable_gqa" : ""));
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
       v.device() != q.device() || !is_supported(q.scalar_type())) {
@@ -105,12 +109,15 @@ void check_options(const CoreTensors& inputs, const AttentionOptions& options) {
   }
 }
 
-void check_alpha(const at::Tensor& alpha, int64_t num_heads) {
+void check_alpha_shape(const std::optional<at::Tensor>& alpha, const AttentionSpec& spec, int64_t num_heads) {
+  if (alpha && alpha->dim() == 1 && alpha->size(0) == num_heads) return;
+  throw Error(cat("attention: ", print(spec), " needs alpha of shape [", num_heads, "], a value a head; got ",
+                  alpha ? shape(*alpha) : "none"));
+}
+
+void check_alpha(const at::Tensor& alpha) {
   if (!at::isFloatingType(alpha.scalar_type())) {
     throw Error(cat("attention: alpha is ", alpha.scalar_type(), "; expected a floating type"));
-  }
-  if (alpha.dim() != 1 || alpha.size(0) != num_heads) {
-    throw Error(cat("attention: alpha has shape ", shape(alpha), "; expected [", num_heads, "], a value a head"));
   }
   if (!alpha.device().is_cpu()) return;
   const at::Tensor values = alpha.to(at::kFloat).contiguous();
@@ -129,8 +136,8 @@ namespace {
 
 // Whether x has q's shape except for the last dimension.
 bool has_shape_of_queries(const at::Tensor& x, const at::Tensor& q) {
-  return x.dim() == q.dim() && x.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1)) ==
-                                   q.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1));
+  return x.dim() == q.dim() && x.sizes().slice(0, static_cast<size_t>(q.dim() - 1)) ==
+                                   q.sizes().slice(0, static_cast<size_t>(q.dim() - 1));
 }
 
 struct WantedTensor {
@@ -149,9 +156,9 @@ void check_term(const at::Tensor& x, const at::Tensor& q, const WantedTensor& wa
 }  // namespace
 
 void check_terms(const at::Tensor& q, const TermTensors& terms) {
-  const auto at_least_one = [](const at::Tensor& x, int64_t dim) { return x.sym_size(dim) > 0; };
+  const auto at_least_one = [](const at::Tensor& x, int64_t dim) { return x.size(dim) > 0; };
   if (const at::Tensor& x = terms.by_head; x.defined()) {
-    const bool fits = x.dim() == 2 && x.sym_size(0) == q.sym_size(1) && at_least_one(x, 1);
+    const bool fits = x.dim() == 2 && x.size(0) == q.size(1) && at_least_one(x, 1);
     check_term(x, q, {"offset_bias by head", "[H, offsets]", term_type(q), fits});
   }
   if (const at::Tensor& x = terms.by_query; x.defined()) {
@@ -163,40 +170,11 @@ void check_terms(const at::Tensor& q, const TermTensors& terms) {
   }
   if (!terms.rows.defined()) return;
   const at::Tensor& rows = terms.rows;
-  const bool same = has_shape_of_queries(terms.queries, q) && terms.queries.sym_size(-1) == q.sym_size(-1);
-  const bool fits = rows.dim() == 3 && at_least_one(rows, 0) && rows.sym_size(2) == q.sym_size(-1) &&
-                    (rows.sym_size(1) == 1 || rows.sym_size(1) == q.sym_size(1));
+  const bool same = has_shape_of_queries(terms.queries, q) && terms.queries.size(-1) == q.size(-1);
+  const bool fits = rows.dim() == 3 && at_least_one(rows, 0) && rows.size(2) == q.size(-1) &&
+                    (rows.size(1) == 1 || rows.size(1) == q.size(1));
   check_term(terms.queries, q, {"offset_queries", "q's shape", q.scalar_type(), same});
   check_term(rows, q, {"offset_rows", "[offsets, H or 1, D]", q.scalar_type(), fits});
-}
-
-void check_sums(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& sums, int64_t count) {
-  if (count == 0) return;
-  for (const at::Tensor* x : {&grad, &sums}) {
-    if (!x->defined()) continue;
-    const bool fits = has_shape_of_queries(*x, q) && x->sym_size(-1) == count;
-    check_term(*x, q, {"sums", "q's shape with the offsets in place of D", term_type(q), fits});
-  }
-}
-
-void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
-                 const kernels::SavedPerRow& size) {
-  for (const auto& [name, x] : {std::pair("grad_out", &grad_out), std::pair("out", &saved.out)}) {
-    if (x->sizes() != q.sizes() || x->scalar_type() != q.scalar_type() || x->device() != q.device()) {
-      throw Error(cat("attention: ", name, " is ", x->scalar_type(), ' ', shape(*x), " on ", x->device().str(),
-                      "; expected it as q, ", q.scalar_type(), ' ', shape(q), " on ", q.device().str()));
-    }
-  }
-  if (!q.device().is_cpu()) return;  // where no kernel reads the rest, with or without room for it
-  const int64_t tokens = q.dim() == 3 ? q.size(0) : q.size(0) * q.size(2);
-  const auto check_buffer = [&](const char* name, const at::Tensor& x, at::ScalarType type, int64_t each) {
-    const std::vector<int64_t> wanted{tokens, q.size(1), each};
-    if (x.sizes() == wanted && x.scalar_type() == type && x.device() == q.device() && x.is_contiguous()) return;
-    throw Error(cat("attention: ", name, " is ", x.scalar_type(), ' ', shape(x), "; expected what forward left, ", type,
-                    " [", tokens, ", ", q.size(1), ", ", each, "]"));
-  };
-  check_buffer("stats", saved.stats, at::kFloat, size.floats);
-  check_buffer("kept", saved.kept, at::kInt, size.ints);
 }
 
 }  // namespace fovea::ops

@@ -2,52 +2,70 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <memory>
+#include <span>
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/ops/attention_call.h"
+#include "fovea/spec/resolved_layer.h"
 
-// One mechanism on some heads, as the operators fovea::attention_forward and fovea::attention_backward compute it: by a
-// fast kernel if one accepts the problem, otherwise by the reference.
+// A layer's head groups, each by a fast kernel if one accepts its problem, otherwise by the reference.
 namespace fovea::ops {
-
-using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
-
-struct CoreOutput {
-  at::Tensor out;    // as q; dense: a [B, N_q, H, D] buffer seen as [B, H, N_q, D], so that heads concatenate for free
-  at::Tensor stats;  // [T_q, H, floats a row] float, what the kernels left for backward; empty without it
-  at::Tensor kept;   // [T_q, H, ints a row] int32
-  at::Tensor sums;  // weights by offset: the layout of q, sum_count wide, of by_query's type; [0] if none are asked for
-};
-
-struct CoreGradients {
-  at::Tensor q, k, v, alpha;  // as the inputs; alpha [0] when there is none
-  TermTensors terms;          // [0] where there is none or it is not wanted
-};
 
 struct CoreTensors {
   at::Tensor q, k, v;
 };
 
-// The inputs of backward: gradients of out and sums; the gradients of sums may be undefined.
-struct CoreCotangents {
+// A call of head groups that follow one another in a layer. q, k and v have their heads and one width; tables by offset
+// have the types that check_terms() expects. The options have a scale, and nothing of the norm.
+struct LayerCall : AttentionOptions {
+  std::shared_ptr<const AttentionLayer> owner;  // the layer, which holds the groups
+  std::span<const AttentionLayer::Group> groups;
+  int64_t first_head = 0;     // their first head among those of the layer
+  int64_t heads_per_key = 1;  // how many heads of the layer share one head of k and v
+  int64_t value_offsets = 0;  // the number of offsets for which weights are summed, from offsets.values_first on
+
+  kernels::KeySharing keys() const { return {heads_per_key, first_head % heads_per_key}; }
+};
+// A call of all groups of the layer with these options.
+LayerCall layer_call(AttentionOptions options, std::shared_ptr<const AttentionLayer> layer);
+
+using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
+
+// What the kernels of all groups left for backward (kernels/call/groups.h); undefined without backward.
+struct SavedTensors {
+  at::Tensor floats, ints;
+};
+
+struct LayerOutput {
+  at::Tensor out;   // as q; dense: a [B, N_q, H, D] buffer seen as [B, H, N_q, D], as a projection reads it
+  at::Tensor sums;  // weights by offset: the layout of q, value_offsets wide, of by_query's type; undefined without
+  SavedTensors saved;
+};
+
+// As the inputs; undefined for those that a call does not have, and terms that are not wanted.
+struct LayerGradients {
+  at::Tensor q, k, v, alpha;
+  TermTensors terms;
+};
+
+// The inputs of backward: gradients of out and sums; the latter may be undefined.
+struct LayerCotangents {
   at::Tensor out, sums;
 };
 
 enum class Phase : uint8_t { kInference, kTraining };
 
-CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase);
-CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors& x, const CoreOutput& saved,
-                            const GroupCall& inputs, const WantedTerms& wanted);
-at::Tensor core_weights(const CoreTensors& x, const GroupCall& inputs);
+LayerOutput layer_forward(const CoreTensors& x, const LayerCall& call, Phase phase);
+LayerGradients layer_backward(const LayerCotangents& cotangents, const CoreTensors& x, const LayerOutput& output,
+                              const LayerCall& call, const WantedTerms& wanted);
+// Weights of the reference, [B, H, N_q, N_k].
+at::Tensor layer_weights(const CoreTensors& x, const LayerCall& call);
 
-// core_forward's out and sums through the dispatcher, so with Autograd: differentiable in q, k, v, alpha and the terms.
-struct CalledOutput {
+struct Attended {
   at::Tensor out, sums;
 };
-CalledOutput call_forward(const CoreTensors& x, const GroupCall& inputs);
-
-// Sizes alone, for Meta and for torch.compile: no data is read.
-CoreOutput meta_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase);
-CoreGradients meta_backward(const CoreTensors& x, const GroupCall& inputs, const WantedTerms& wanted);
+// layer_forward(), differentiable in q, k, v, alpha and the terms.
+Attended attend(const CoreTensors& x, const LayerCall& call);
 
 }  // namespace fovea::ops

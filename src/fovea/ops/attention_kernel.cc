@@ -26,6 +26,14 @@ at::Tensor clear_padding(const at::Tensor& rows, const TokenCall& call, int64_t 
   return covered == rows.size(0) ? rows : rows.zero_();
 }
 
+// The same for a term by offset, of which the heads of a group that does not take it are zero too.
+at::Tensor clear_term(const at::Tensor& rows, const KernelCall& call, kernels::OffsetRange kernels::OffsetRanges::*of) {
+  for (const kernels::GroupProblem& group : call.groups.groups) {
+    if ((group.problem.offsets.*of).count == 0) return rows.zero_();
+  }
+  return clear_padding(rows, call.tokens, &Sequence::q_length);
+}
+
 at::Tensor gradient_of(const at::Tensor& x, const TokenCall& call, int64_t Sequence::*length) {
   const at::Tensor layout = rows_like(x, x.options().device(at::kMeta));
   return clear_padding(recycled(x.sizes(), layout.strides(), x.options()), call, length);
@@ -61,7 +69,8 @@ struct KernelTerms {
 // The arrays to which kernels write the gradients of the terms that are wanted.
 class KernelTermGradients {
  public:
-  KernelTermGradients(const TokenCall& call, const WantedTerms& wanted) : call_(call) {
+  KernelTermGradients(const KernelCall& kernels, const WantedTerms& wanted) : call_(kernels.tokens) {
+    const TokenCall& call = kernels.tokens;
     const auto wants = [&](at::Tensor TermTensors::*member) {
       const auto at = static_cast<size_t>(std::ranges::find(kTermTensors, member) - kTermTensors.begin());
       return wanted[at] && (call.terms.*member).defined();
@@ -72,11 +81,13 @@ class KernelTermGradients {
       pointers_.by_head = grads_.by_head.mutable_data_ptr<float>();
     }
     if (wants(&TermTensors::by_query)) {
-      grads_.by_query = clear_padding(recycled(call.terms.by_query.sizes(), floats), call, &Sequence::q_length);
+      grads_.by_query =
+          clear_term(recycled(call.terms.by_query.sizes(), floats), kernels, &kernels::OffsetRanges::by_query);
       pointers_.by_query = written_float_rows(grads_.by_query);
     }
     if (wants(&TermTensors::queries)) {
-      grads_.queries = gradient_of(call.terms.queries, call, &Sequence::q_length);
+      grads_.queries = clear_term(gradient_of(call.terms.queries, call, &Sequence::q_length), kernels,
+                                  &kernels::OffsetRanges::product);
       pointers_.queries = output_rows(grads_.queries);
     }
     if (wants(&TermTensors::rows)) {
@@ -101,58 +112,60 @@ class KernelTermGradients {
 
 }  // namespace
 
-TokenOutput kernel_forward(const kernels::KernelChoice& choice, const TokenCall& call, const SavedTensors& saved) {
-  at::Tensor out = clear_padding(recycled(call.q.sizes(), call.q.options()), call, &Sequence::q_length);
-  const at::Tensor alpha = float_alpha(call);
+TokenOutput kernel_forward(const KernelCall& call, const SavedTensors& saved) {
+  const TokenCall& tokens = call.tokens;
+  at::Tensor out = clear_padding(recycled(tokens.q.sizes(), tokens.q.options()), tokens, &Sequence::q_length);
+  const at::Tensor alpha = float_alpha(tokens);
   kernels::AttentionForward in;
-  in.q = input_rows(call.q), in.k = input_rows(call.k), in.v = input_rows(call.v), in.out = output_rows(out);
-  in.key_tokens = call.key_tokens.data();
-  in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
-  in.given = lists_of(call.given);
-  if (call.screen.rows.defined()) in.screen = kernel_screen(call.screen);
-  const KernelTerms terms(call);
+  in.q = input_rows(tokens.q), in.k = input_rows(tokens.k), in.v = input_rows(tokens.v), in.out = output_rows(out);
+  in.key_tokens = tokens.key_tokens.data();
+  in.scale = static_cast<float>(tokens.scale), in.alpha = pointer(alpha), in.random = tokens.random;
+  in.given = lists_of(tokens.given);
+  if (tokens.screen.rows.defined()) in.screen = kernel_screen(tokens.screen);
+  const KernelTerms terms(tokens);
   in.terms = terms.pointers;
   at::Tensor sums;
-  if (const int64_t count = call.problem.offsets.sums.count; count > 0) {
-    sums = clear_padding(recycled({call.q.size(0), call.q.size(1), count}, call.q.options().dtype(at::kFloat)), call,
-                         &Sequence::q_length);
+  if (const int64_t count = tokens.problem.offsets.sums.count; count > 0) {
+    sums = clear_term(recycled({tokens.q.size(0), tokens.q.size(1), count}, tokens.q.options().dtype(at::kFloat)), call,
+                      &kernels::OffsetRanges::sums);
     in.terms.sums = written_float_rows(sums);
   }
-  if (call.problem.needs_backward) {
-    in.stats = saved.stats.mutable_data_ptr<float>(), in.kept = saved.kept.mutable_data_ptr<int32_t>();
-    in.saved = {saved.stats.size(2), saved.kept.size(2)};
+  if (saved.floats.defined()) {
+    in.stats = saved.floats.mutable_data_ptr<float>(), in.kept = saved.ints.mutable_data_ptr<int32_t>();
   }
-  choice.forward(in, torch_executor());
+  call.kernels.forward(in, torch_executor());
   return {out, sums};
 }
 
-TokenGradients kernel_backward(const kernels::KernelChoice& choice, const TokenCall& call, const CoreOutput& saved,
-                               const TokenCotangents& given, const WantedTerms& wanted) {
-  TokenGradients grads{gradient_of(call.q, call, &Sequence::q_length),
-                       gradient_of(call.k, call, &Sequence::k_length),
-                       gradient_of(call.v, call, &Sequence::k_length),
+TokenGradients kernel_backward(const KernelCall& call, const LayerOutput& output, const TokenCotangents& given,
+                               const WantedTerms& wanted) {
+  const TokenCall& tokens = call.tokens;
+  TokenGradients grads{gradient_of(tokens.q, tokens, &Sequence::q_length),
+                       gradient_of(tokens.k, tokens, &Sequence::k_length),
+                       gradient_of(tokens.v, tokens, &Sequence::k_length),
                        {},
                        {}};
-  const at::Tensor out = token_rows(saved.out), alpha = float_alpha(call);
+  const at::Tensor out = token_rows(output.out), alpha = float_alpha(tokens);
   if (alpha.defined()) grads.alpha = at::zeros(alpha.sizes(), alpha.options());
   kernels::AttentionBackward in;
-  in.q = input_rows(call.q), in.k = input_rows(call.k), in.v = input_rows(call.v), in.out = input_rows(out),
+  in.q = input_rows(tokens.q), in.k = input_rows(tokens.k), in.v = input_rows(tokens.v), in.out = input_rows(out),
   in.grad_out = input_rows(given.out);
   in.grad_q = output_rows(grads.q), in.grad_k = output_rows(grads.k), in.grad_v = output_rows(grads.v);
-  in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
+  in.scale = static_cast<float>(tokens.scale), in.alpha = pointer(alpha), in.random = tokens.random;
   if (alpha.defined()) in.grad_alpha = grads.alpha.mutable_data_ptr<float>();
-  in.stats = saved.stats.const_data_ptr<float>(), in.kept = saved.kept.const_data_ptr<int32_t>();
-  in.saved = {saved.stats.size(2), saved.kept.size(2)};
-  in.given = lists_of(call.given);
-  const KernelTerms terms(call);
+  if (output.saved.floats.defined()) {
+    in.stats = output.saved.floats.const_data_ptr<float>(), in.kept = output.saved.ints.const_data_ptr<int32_t>();
+  }
+  in.given = lists_of(tokens.given);
+  const KernelTerms terms(tokens);
   const KernelTermGradients grad_terms(call, wanted);
   in.terms = terms.pointers, in.grad_terms = grad_terms.pointers();
-  const at::Tensor sums = call.problem.offsets.sums.count > 0 ? token_rows(saved.sums) : at::Tensor();
+  const at::Tensor sums = output.sums.defined() ? token_rows(output.sums) : at::Tensor();
   if (sums.defined()) in.terms.sums = written_float_rows(sums);
   if (given.sums.defined()) in.grad_terms.sums = float_rows(given.sums);
-  choice.backward(in, torch_executor());
+  call.kernels.backward(in, torch_executor());
   grads.terms = grad_terms.result();
-  if (alpha.defined()) grads.alpha = grads.alpha.to(call.alpha.scalar_type());
+  if (alpha.defined()) grads.alpha = grads.alpha.to(tokens.alpha.scalar_type());
   return grads;
 }
 

@@ -37,29 +37,19 @@ kernels::TensorView view_of(const at::Tensor& x) {
 at::Tensor token_rows(const at::Tensor& x) {
   const at::Tensor rows =
       x.dim() == 3 ? x
-                   : x.transpose(1, 2).reshape_symint({x.sym_size(0) * x.sym_size(2), x.sym_size(1), x.sym_size(3)});
-  return rows.sym_size(2) < 2 || rows.sym_stride(2) == 1 ? rows : rows.contiguous();
+                   : x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
+  return rows.size(2) < 2 || rows.stride(2) == 1 ? rows : rows.contiguous();
 }
 
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like) {
   if (like.dim() == 3) return rows;
-  return rows.view_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), rows.sym_size(2)}).transpose(1, 2);
-}
-
-at::Tensor empty_like_rows(const at::Tensor& like) {
-  if (like.dim() == 3) return at::empty_symint(like.sym_sizes(), like.options());
-  return at::empty_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)}, like.options())
-      .transpose(1, 2);
+  return rows.view({like.size(0), like.size(2), like.size(1), rows.size(2)}).transpose(1, 2);
 }
 
 at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options) {
   const at::Tensor like = at::empty_like(rows, options);
   // If rows overlap, empty_like() may put another dimension innermost.
-  return like.sym_size(2) < 2 || like.sym_stride(2) == 1 ? like : at::empty_symint(like.sym_sizes(), options);
-}
-
-at::Tensor empty_gradient(const at::Tensor& like) {
-  return from_token_rows(rows_like(token_rows(like), like.options()), like);
+  return like.size(2) < 2 || like.stride(2) == 1 ? like : at::empty(like.sizes(), options);
 }
 
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options) {

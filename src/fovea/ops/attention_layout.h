@@ -14,19 +14,15 @@ namespace fovea::ops {
 // The tensor as code without torch reads it; valid as long as `x`.
 kernels::TensorView view_of(const at::Tensor& x);
 
-// [T, H, D] or [B * N, H, D]: a view wherever the strides allow one. Sizes may be symbols, here and below.
+// [T, H, D] or [B * N, H, D]: a view wherever the strides allow one.
 at::Tensor token_rows(const at::Tensor& x);
 
 // Rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D]. D may differ from its own.
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like);
-// An uninitialised tensor with the sizes and strides that from_token_rows gives of contiguous rows.
-at::Tensor empty_like_rows(const at::Tensor& like);
 
 // Uninitialised rows for the gradient of rows, with their strides where those leave no gaps: autograd copies a gradient
 // whose layout is not its tensor's.
 at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options);
-// Returns rows_like() of token_rows(like), in the layout of `like`.
-at::Tensor empty_gradient(const at::Tensor& like);
 
 struct QueryKey {
   const at::Tensor& q;

@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kEps = 1e-8;  // inside the root
 
-void check(const std::optional<at::Tensor>& parameter, std::string_view name, const c10::SymInt& width) {
+void check(const std::optional<at::Tensor>& parameter, std::string_view name, int64_t width) {
   if (!parameter) return;
-  if (parameter->dim() != 1 || parameter->sym_size(0) != width) {
+  if (parameter->dim() != 1 || parameter->size(0) != width) {
     throw Error(
         cat("attention: ", name, " has shape ", shape(*parameter), "; expected [", width, "], heads times head size"));
   }
@@ -27,7 +27,7 @@ void check(const std::optional<at::Tensor>& parameter, std::string_view name, co
 HeadNormInputs inputs_of(const Norm& norm, const at::Tensor& z, const NormParameters& p) {
   HeadNormInputs in;
   in.z = z;
-  in.gain = p.gain ? *p.gain : at::ones_symint({z.sym_size(-1)}, z.options());
+  in.gain = p.gain ? *p.gain : at::ones({z.size(-1)}, z.options());
   const NormParts parts = parts_of(norm);
   in.centred = parts.centred;
   if (parts.bias) in.bias = p.bias;
@@ -42,7 +42,7 @@ at::Tensor normed(const HeadNormInputs& in) {
     return x ? std::optional(x->to(in.z.scalar_type())) : x;
   };
   const HeadNormInputs one_type{in.z, *like_z(in.gain), like_z(in.gate), like_z(in.bias), in.centred};
-  return fits_head_norm(one_type) ? call_head_norm(one_type, kEps) : composed_head_norm(in, kEps);
+  return fits_head_norm(one_type) ? head_norm(one_type, kEps) : composed_head_norm(in, kEps);
 }
 
 }  // namespace
@@ -54,12 +54,12 @@ at::Tensor norm_over_heads(const Norm& norm, const at::Tensor& z, const NormPara
   const at::Tensor flat = rows.flatten(-2);
   for (const auto& [parameter, name] : {std::pair(&parameters.gain, "gain"), std::pair(&parameters.gate, "gate"),
                                         std::pair(&parameters.bias, "bias")}) {
-    check(*parameter, name, flat.sym_size(-1));
+    check(*parameter, name, flat.size(-1));
   }
   if (parts_of(norm).gate && !parameters.gate) {
     throw Error(cat("attention: ", name_of(norm), " needs gate of shape [heads times head size]"));
   }
-  const at::Tensor y = normed(inputs_of(norm, flat, parameters)).view_symint(rows.sym_sizes());
+  const at::Tensor y = normed(inputs_of(norm, flat, parameters)).view(rows.sizes());
   return packed ? y : y.transpose(1, 2);
 }
 

@@ -92,7 +92,7 @@ TEST(AttentionNorm, EveryCombinationOfPartsIsTheComposition) {
       if ((parts & 4) != 0) in.bias = bias.to(type);
       return in;
     };
-    expect_near(values_of(call_head_norm(inputs(at::kFloat), 1e-8)),
+    expect_near(values_of(head_norm(inputs(at::kFloat), 1e-8)),
                 values_of(composed_head_norm(inputs(at::kDouble), 1e-8)), 2e-5, "parts " + std::to_string(parts));
   }
 }

@@ -21,9 +21,9 @@ using kernels::Sequence;
 // [.., count] of q's queries, with q's heads left out or those of k in their place.
 bool lists_fit(const at::Tensor& lists, bool by_head, const CoreTensors& x) {
   const at::Tensor& q = x.q;
-  if (lists.dim() != q.dim() - (by_head ? 0 : 1) || lists.sym_size(0) != q.sym_size(0)) return false;
-  if (by_head && lists.sym_size(1) != x.k.sym_size(1)) return false;
-  return q.dim() == 3 || lists.sym_size(-2) == q.sym_size(2);
+  if (lists.dim() != q.dim() - (by_head ? 0 : 1) || lists.size(0) != q.size(0)) return false;
+  if (by_head && lists.size(1) != x.k.size(1)) return false;
+  return q.dim() == 3 || lists.size(-2) == q.size(2);
 }
 
 void check_lists(const PairLists& pairs, const CoreTensors& x) {
@@ -59,7 +59,7 @@ PairLists pair_lists(const NamedLists& named) {
 GivenPairs given_pairs(const CoreTensors& x, const PairLists& pairs) {
   if (!pairs.lists.defined()) return {};
   check_lists(pairs, x);
-  const int64_t count = pairs.lists.sym_size(-1).guard_int(__FILE__, __LINE__);
+  const int64_t count = pairs.lists.size(-1);
   return {.block = pairs.block, .count = count, .by_key_head = pairs.by_key_head};
 }
 

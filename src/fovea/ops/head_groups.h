@@ -3,59 +3,34 @@
 
 #include <cstddef>
 #include <optional>
-#include <vector>
 
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/routing.h"
-#include "fovea/spec/resolved_layer.h"
 
-// Splits the inputs of a layer into those of its head groups.
+// Parts of a layer's call.
 namespace fovea::ops {
 
 // Tells how many heads of q share one head of k and v. Throws an Error if the number of k's does not divide that of
 // q's.
 kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options);
 
-// A layer's call that passed the checks. q, k and v have one width, and the options have a scale.
-struct LayerCall {
+struct CallPart {
   CoreTensors x;
-  const AttentionOptions& options;
-  kernels::KeySharing keys;
-  const AttentionLayer& layer;
+  LayerCall call;
 };
-
-// Gives the groups one after the other, each once.
-class HeadGroups {
- public:
-  explicit HeadGroups(const LayerCall& call);
-
-  struct Inputs {
-    CoreTensors x;
-    GroupCall call;
-    bool is_routed;
-  };
-  bool done() const { return next_ == call_.layer.groups.size(); }
-  // Throws an Error if a group learns alpha and none was given.
-  Inputs next();
-  // If the group that next() gave last is routed: its output if the caller has computed it, and its other inputs.
-  // routed() throws an Error if the group's centroids were not given.
-  std::optional<at::Tensor> ready_output();
-  RoutedGroup routed();
-
- private:
-  at::Tensor key_heads(const at::Tensor& x, int64_t count) const;
-  at::Tensor own_keys(const at::Tensor& x, const std::vector<at::Tensor>& parts, int64_t count) const;
-  std::optional<at::Tensor> alpha_of(const AttentionLayer::Group& group) const;
-  OffsetTerms terms_of(const AttentionLayer::Group& group) const;
-  PairLists pairs_of(const AttentionLayer::Group& group) const;
-
-  const LayerCall& call_;
-  const RoutingInputs& routing_;
-  // The heads of each group. keys_ and values_ are empty if next() cuts them one group at a time.
-  std::vector<at::Tensor> queries_, keys_, values_;
-  size_t next_ = 0, next_output_ = 0;
-  int64_t first_head_ = 0;
-  int64_t centroid_heads_ = 0, next_centroid_ = 0;  // heads that have centroids
+// Head groups that follow one another among those of a call.
+struct GroupRange {
+  size_t first = 0, count = 1;
 };
+// The call of these groups alone: views of the call's tensors.
+CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& groups);
+
+// The part of a single group that is routed. Routed heads gather rows head by head, so they get a head of k and v for
+// each head of q. Throws an Error if the call has lists of pairs.
+CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group);
+// The group's inputs of routing among those of the layer. Throws an Error if its centroids were not given.
+RoutedGroup routed_group(const LayerCall& call, size_t group);
+// The group's output if the caller has computed it.
+std::optional<at::Tensor> ready_output(const LayerCall& call, size_t group);
 
 }  // namespace fovea::ops

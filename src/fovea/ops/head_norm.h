@@ -3,8 +3,7 @@
 
 #include <optional>
 
-// The operators fovea::head_norm and fovea::head_norm_backward: attention's norms in one pass over kernels/layer's
-// head_norm.h, known to the dispatcher so that they can be traced.
+// Attention's norms in one pass of kernels/layer's head_norm.h.
 namespace fovea::ops {
 
 struct HeadNormInputs {
@@ -16,9 +15,9 @@ struct HeadNormInputs {
 
 // Dense tensors on the CPU, all float32 or all bfloat16.
 bool fits_head_norm(const HeadNormInputs& in);
-// The inputs must fit.
-at::Tensor call_head_norm(const HeadNormInputs& in, double eps);
-// call_head_norm() by ATen's operators, for any types and devices: computed in float, or in double if z is.
+// Differentiable once, in every tensor. The inputs must fit.
+at::Tensor head_norm(const HeadNormInputs& in, double eps);
+// head_norm() by ATen's operators, for any types and devices: computed in float, or in double if z is.
 at::Tensor composed_head_norm(const HeadNormInputs& in, double eps);
 
 }  // namespace fovea::ops

@@ -3,15 +3,12 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/indexer/index_loss.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor_for.h"
@@ -49,9 +46,9 @@ kernels::ChosenKeys chosen_of(const at::Tensor& indices, int64_t keys) {
 }
 
 void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices) {
-  const bool fits = q.dim() == 4 && k.dim() == 4 && indices.dim() == 3 && k.sym_size(0) == q.sym_size(0) &&
-                    k.sym_size(3) == q.sym_size(3) && indices.sym_size(0) == q.sym_size(0) &&
-                    indices.sym_size(1) == q.sym_size(2) && k.sym_size(1) > 0 && q.sym_size(1) % k.sym_size(1) == 0;
+  const bool fits = q.dim() == 4 && k.dim() == 4 && indices.dim() == 3 && k.size(0) == q.size(0) &&
+                    k.size(3) == q.size(3) && indices.size(0) == q.size(0) &&
+                    indices.size(1) == q.size(2) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
   if (!fits) {
     throw Error(cat("index_target: q has shape ", shape(q), ", k ", shape(k), " and indices ", shape(indices),
                     "; expected [B, H, S, D], [B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]"));
@@ -92,12 +89,6 @@ at::Tensor composite_target(const at::Tensor& q, const at::Tensor& k, const at::
   return out;
 }
 
-at::Tensor target_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices,
-                       std::optional<double> /*scale*/) {
-  check_target_inputs(q, k, indices);
-  return at::empty_symint(indices.sym_sizes(), q.options().dtype(target_type(q)));
-}
-
 void check_loss_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
                        const at::Tensor& target) {
   const bool fits = q.dim() == 4 && k.dim() == 3 && weights.dim() == 3 && indices.dim() == 3 &&
@@ -112,13 +103,6 @@ void check_loss_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tenso
     throw Error(cat("index_loss: q is ", q.scalar_type(), " on ", q.device().str(), " and k ", k.scalar_type(), " on ",
                     k.device().str(), "; expected float32 or bfloat16 on the CPU"));
   }
-}
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> index_loss_op(
-    const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
-    const at::Tensor& target, bool gradients) {
-  IndexLossSums sums = index_loss(q, k, weights, indices, target, gradients);
-  return {sums.loss, sums.queries, sums.q, sums.k, sums.weights};
 }
 
 }  // namespace
@@ -169,16 +153,6 @@ IndexLossSums index_loss(const at::Tensor& q, const at::Tensor& k, const at::Ten
     sums.weights = sums.weights.to(weights.scalar_type());
   }
   return sums;
-}
-
-TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(schemas::kIndexTarget, {at::Tag::pt2_compliant_tag});
-  m.impl("index_target", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(index_target)));
-  m.impl("index_target", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(target_meta)));
-  m.impl("index_target", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
-  // Python's fovea::index_loss_sums, which has the fake and the derivative, calls this on the CPU.
-  m.def(schemas::kIndexLossKernel);
-  m.impl("index_loss_kernel", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(index_loss_op)));
 }
 
 }  // namespace fovea::ops

@@ -2,13 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <torch/library.h>
 
 #include <limits>
 #include <vector>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/indexer/index_topk.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_layout.h"
@@ -24,9 +22,9 @@ void check_index(const at::Tensor& q, const at::Tensor& k, const at::Tensor& wei
   const auto dims = q.dim();
   const bool dense = dims == 4;
   if ((dims != 3 && dims != 4) || k.dim() != dims - 1 || weights.dim() != dims - 1 ||
-      k.sym_size(-1) != q.sym_size(-1) ||
-      weights.sym_sizes() != q.sym_sizes().slice(0, static_cast<size_t>(dims - 1)) ||
-      (dense && k.sym_size(0) != q.sym_size(0)) || q.sym_size(-1) == 0 || q.sym_size(-2) == 0) {
+      k.size(-1) != q.size(-1) ||
+      weights.sizes() != q.sizes().slice(0, static_cast<size_t>(dims - 1)) ||
+      (dense && k.size(0) != q.size(0)) || q.size(-1) == 0 || q.size(-2) == 0) {
     throw Error(cat("index_topk: q has shape ", shape(q), ", k ", shape(k), " and weights ", shape(weights),
                     "; expected [B, S, H, D], [B, T, D] and [B, S, H], or packed [T_q, H, D], [T_k, D] and [T_q, H]"));
   }
@@ -74,21 +72,6 @@ at::Tensor packed_index(const composite::IndexInputs& x, const std::vector<kerne
   return out;
 }
 
-at::Tensor index_topk_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
-                         bool causal, const std::optional<at::Tensor>& q_offsets,
-                         const std::optional<at::Tensor>& k_offsets) {
-  return index_topk(q, k, weights, k_best, {causal, q_offsets, k_offsets});
-}
-
-at::Tensor index_topk_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
-                           bool /*causal*/, const std::optional<at::Tensor>& /*q_offsets*/,
-                           const std::optional<at::Tensor>& /*k_offsets*/) {
-  check_index(q, k, weights, k_best);
-  std::vector<c10::SymInt> sizes(q.sym_sizes().begin(), q.sym_sizes().end() - 2);
-  sizes.emplace_back(k_best);
-  return at::empty_symint(sizes, q.options().dtype(at::kInt));
-}
-
 }  // namespace
 
 at::Tensor index_topk(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
@@ -100,13 +83,6 @@ at::Tensor index_topk(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   const at::Tensor out =
       packed_index({q.flatten(0, 1), k.flatten(0, 1), weights.flatten(0, 1)}, sequences, k_best, options.causal);
   return out.view({q.size(0), q.size(1), k_best});
-}
-
-TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(schemas::kIndexTopk, {at::Tag::pt2_compliant_tag});
-  m.impl("index_topk", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(index_topk_op)));
-  m.impl("index_topk", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(index_topk_meta)));
-  m.impl("index_topk", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
 }
 
 }  // namespace fovea::ops

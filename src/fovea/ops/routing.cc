@@ -34,7 +34,7 @@ constexpr int64_t kMostListWeights = int64_t{1} << 22;  // of lists that are com
 
 // Calls visit(list, weights [n_q, n_k]) for the lists of one call, numbered from `first` on, none of them empty.
 template <class Visit>
-void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first, const Visit& visit) {
+void for_each_list(const CoreTensors& part, const LayerCall& call, int64_t first, const Visit& visit) {
   const auto* q = call.q_offsets->const_data_ptr<int64_t>();
   const auto* k = call.k_offsets->const_data_ptr<int64_t>();
   const int64_t lists = call.q_offsets->numel() - 1;
@@ -45,12 +45,12 @@ void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first
       if (end > begin && (end + 1 - begin) * most_q * most_k > kMostListWeights) break;
       queries = most_q, keys = most_k;
     }
-    GroupCall own = call;
+    LayerCall own = call;
     own.q_offsets = call.q_offsets->narrow(0, begin, end - begin + 1) - q[begin];
     own.k_offsets = call.k_offsets->narrow(0, begin, end - begin + 1) - k[begin];
     if (call.pairs.lists.defined()) own.pairs.lists = call.pairs.lists.narrow(0, q[begin], q[end] - q[begin]);
     const at::Tensor own_k = part.k.narrow(0, k[begin], k[end] - k[begin]);
-    const at::Tensor all = core_weights({part.q.narrow(0, q[begin], q[end] - q[begin]), own_k, own_k}, own);
+    const at::Tensor all = layer_weights({part.q.narrow(0, q[begin], q[end] - q[begin]), own_k, own_k}, own);
     const at::Tensor wide = all.to(at::kCPU, at::kDouble).contiguous();
     for (int64_t l = begin; l < end; ++l) {
       if (q[l + 1] > q[l] && k[l + 1] > k[l])
@@ -60,7 +60,7 @@ void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first
 }
 
 // The weights as lists; `rows` are member_rows() of the batch.
-RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& arguments,
+RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const LayerCall& arguments,
                         const RoutedGroup& group) {
   const at::NoGradGuard no_grad;
   const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(),
@@ -87,7 +87,7 @@ RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const
   };
   std::vector<Entry> entries;
   int64_t first = 0;
-  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const GroupCall& call) {
+  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const LayerCall& call) {
     for_each_list(part, call, first, [&](int64_t list, const at::Tensor& weights) {
       const auto l = static_cast<size_t>(list);
       const int64_t q_begin = batch.queries->lists.offsets[l], k_begin = batch.keys->lists.offsets[l];
@@ -281,7 +281,7 @@ AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind,
   return canonical(within);
 }
 
-std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys) {
+std::vector<uint64_t> member_streams(const LayerCall& arguments, int64_t heads, bool own_keys) {
   std::vector<uint64_t> streams;
   for (int64_t h = 0; h < heads; ++h) {
     const uint64_t stream =
@@ -295,7 +295,7 @@ double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim) {
   return inputs.scaled ? 1 / std::sqrt(static_cast<double>(head_dim)) : 1;
 }
 
-at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
+at::Tensor routed_attention(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group) {
   const RoutedBatch batch = routed_batch(x, arguments, group);
   const at::Tensor v = token_rows(x.v);
   const bool measures = group.inputs.reports != nullptr && group.spec.route()->has_centroids();
@@ -303,7 +303,7 @@ at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, co
   const CoreTensors& rows = inputs.rows;
   std::vector<at::Tensor> parts;
   for_each_call(batch, rows, arguments,
-                [&](const CoreTensors& part, const GroupCall& call) { parts.push_back(call_forward(part, call).out); });
+                [&](const CoreTensors& part, const LayerCall& call) { parts.push_back(attend(part, call).out); });
   const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
   at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route()));
   if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route(), v);
@@ -312,7 +312,7 @@ at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, co
   return from_token_rows(out, x.q);
 }
 
-at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
+at::Tensor routed_weights(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group) {
   if (group.inputs.known != nullptr) {
     for (const RoutedRows& rows : *group.inputs.known) {
       if (rows.first_head != arguments.first_head) continue;

@@ -70,11 +70,11 @@ struct RoutedGroup {
   int64_t first_head = 0;
 };
 
-// Like call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys
+// Like attend(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys
 // in caches, and if keys are queries but not as many, unless the inputs have those of memory.
-at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
-// Like core_weights(): the weight of each key for each query, averaged over its clusters like the outputs.
-at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
+at::Tensor routed_attention(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group);
+// Like layer_weights(): the weight of each key for each query, averaged over its clusters like the outputs.
+at::Tensor routed_weights(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group);
 
 // The parts of it, for steps over caches.
 // x [T, H, D] normalised: mean 0 and variance 1 over D.
@@ -92,7 +92,7 @@ RowScale row_scale_of(const Routed& route);
 // over the keys that a query sees.
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);
 // The streams from which random members of each head are drawn; keys of their own are drawn apart from queries.
-std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys);
+std::vector<uint64_t> member_streams(const LayerCall& arguments, int64_t heads, bool own_keys);
 double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim);
 
 }  // namespace fovea::ops

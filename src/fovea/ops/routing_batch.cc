@@ -102,7 +102,7 @@ RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>
   return side;
 }
 
-void check_lengths(const RoutedBatch& batch, const GroupCall& arguments, const RoutedGroup& group) {
+void check_lengths(const RoutedBatch& batch, const LayerCall& arguments, const RoutedGroup& group) {
   if (arguments.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
   const bool shared = batch.shared && !group.inputs.memory_queries.defined();
   if (!shared && !batch.limits_own_keys) return;
@@ -199,7 +199,7 @@ SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const 
   return {route.is_causal() ? std::max<int64_t>(0, end - route.window) : 0, end};
 }
 
-RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
+RoutedBatch routed_batch(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group) {
   RoutedBatch batch;
   batch.kind = arguments.kind;
   batch.shared = shares_keys(*group.spec.route(), batch.kind, group.inputs.keys);
@@ -221,7 +221,7 @@ RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const
     batch.keys = batch.shared ? batch.queries : side(x.k, &Sequence::k_begin, &Sequence::k_length, true);
   }
   if (batch.limits_own_keys) batch.seen = limited_keys(batch, *group.spec.route());
-  batch.spec = print(spec_within_cluster(group.spec, batch.kind, group.inputs));
+  batch.spec = spec_within_cluster(group.spec, batch.kind, group.inputs);
   batch.scale = scale_within_cluster(group.inputs, x.q.size(-1));
   return batch;
 }
@@ -239,9 +239,9 @@ at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v) {
   return batch.same_tokens() ? v : last_rows(v, batch.sequences);
 }
 
-void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& given, const VisitCall& visit) {
-  GroupCall arguments = given;
-  arguments.spec = batch.spec;
+void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const LayerCall& given, const VisitCall& visit) {
+  LayerCall arguments = layer_call(given, layer_of(batch.spec, 1));
+  arguments.first_head = given.first_head;
   // Own keys have a limit by their lists alone, so no rank is compared.
   arguments.kind = batch.limits_own_keys ? AttentionKind::kCross : batch.kind;
   arguments.scale = batch.scale;

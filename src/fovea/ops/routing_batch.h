@@ -37,7 +37,7 @@ struct RoutedBatch {
   bool shared = false;  // keys are queries: of the same tokens, or with memory of more
   AttentionKind kind = AttentionKind::kSelf;
   std::vector<kernels::Sequence> sequences;
-  std::string spec;              // within a cluster
+  AttentionSpec spec;            // within a cluster
   bool limits_own_keys = false;  // spec/attention_spec.h
   // If limits_own_keys: the keys that each member of the queries sees, by their places in the list of its cluster's
   // keys, [N, most] int32 on the CPU, -1 in places left over. Else undefined.
@@ -56,7 +56,7 @@ struct SeenKeys {
 SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const Routed& route);
 
 // Throws an Error if routed_attention() refuses the call.
-RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
+RoutedBatch routed_batch(const CoreTensors& x, const LayerCall& arguments, const RoutedGroup& group);
 
 struct MeasuredSide {
   ClusterMeasures clusters;
@@ -72,7 +72,7 @@ MemberInputs member_inputs(const RoutedBatch& batch, const at::Tensor& v, const 
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);
 
 // Calls visit(part of the rows, arguments) for all lists, or head by head where each head has an alpha of its own.
-using VisitCall = std::function<void(const CoreTensors& part, const GroupCall& call)>;
-void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& given, const VisitCall& visit);
+using VisitCall = std::function<void(const CoreTensors& part, const LayerCall& call)>;
+void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const LayerCall& given, const VisitCall& visit);
 
 }  // namespace fovea::ops

@@ -9,12 +9,13 @@
 // One call by tokens, whatever the layout it came in, for the kernels and the reference.
 namespace fovea::ops {
 
-// T_q, T_k tokens of all sequences, H heads, D head_dim; problem.sequences index the tokens.
+// T_q, T_k tokens of all sequences, H heads, D head_dim; problem.sequences index the tokens. The reference takes one
+// head group, whose spec the problem has.
 struct TokenCall {
   kernels::AttentionProblem problem;
   kernels::RandomStream random;
   at::Tensor q, k, v;                   // [T, H, D]
-  at::Tensor alpha;                     // [H], entmax(learned) only, else undefined
+  at::Tensor alpha;                     // [H], if some head has entmax(learned), else undefined
   std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
   double scale = 1;
   TermTensors terms;  // by_query and queries [T_q, H, count or D]

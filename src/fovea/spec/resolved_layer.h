@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,15 +9,16 @@
 
 namespace fovea {
 
-// A layer's text, resolved into the arguments that each head group passes to the operator.
+// A layer's mechanisms, as calls of attention read them.
 struct AttentionLayer {
   struct Group {
     int64_t num_heads;
-    std::string spec;  // canonical, without the norm
+    AttentionSpec spec;  // canonical, without the norm
     bool reads_alpha;
-    std::optional<AttentionSpec> routed;  // where it has a route: the same
-    int64_t span = 0;                     // the limit of an adaptive span, 0 without one
+    int64_t span = 0;  // the limit of an adaptive span, 0 without one
+    bool is_routed() const { return spec.route() != nullptr; }
   };
+  std::string text;  // as it was given
   std::vector<Group> groups;
   Norm norm;
   AttentionParameters reads;
@@ -28,5 +28,8 @@ struct AttentionLayer {
 // Returns the layer of a text for `num_heads` heads; kept for later calls. Throws an Error if the text does not parse
 // or fit, or needs clauses.
 std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads);
+
+// The layer of one mechanism without a norm, for all heads.
+std::shared_ptr<const AttentionLayer> layer_of(const AttentionSpec& spec, int64_t num_heads);
 
 }  // namespace fovea

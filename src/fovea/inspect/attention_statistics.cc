@@ -114,7 +114,7 @@ AttentionStatistics::Place& AttentionStatistics::place_of(const nn::SeenAttentio
   std::shared_ptr<Place>& place = places_[{seen.place.kind, seen.place.layer}];
   if (place) return *place;
   place = std::make_shared<Place>();
-  place->spec = resolve(parse_layer_spec(seen.spec), seen.place.heads);
+  place->spec = resolve(seen.spec, seen.place.heads);
   analysis::LayerMeasures::Options options{.rectified = {}, .taus = options_.taus};
   for (const HeadGroup& group : place->spec) {
     for (int64_t i = 0; i < group.num_heads; ++i) {

@@ -42,10 +42,12 @@ void add(AttentionStatistics& statistics, const Shown& shown, const AttentionSta
   options.kind = shown.kind;
   options.q_offsets = torch::tensor(shown.q_offsets), options.k_offsets = torch::tensor(shown.k_offsets);
   const std::vector<ops::RoutedRows> routed;
+  const LayerSpec spec = parse_layer_spec(shown.spec);
   statistics.add({.place = place,
                   .q = none,
                   .k = none,
-                  .spec = shown.spec,
+                  .spec = spec,
+                  .layer = nullptr,
                   .options = options,
                   .routed = routed,
                   .weights = torch::tensor(shown.weights).reshape(shown.shape)},

@@ -33,7 +33,7 @@ std::vector<analysis::ReportClusters> clusters_of(const std::vector<ops::RoutedR
 // For each token, the lowest level in use at which a clause begins with it; 0: none.
 std::vector<int64_t> clause_marks(const nn::SeenAttention& seen) {
   std::vector<int64_t> marks(static_cast<size_t>(seen.q.size(0)));
-  for (const nn::ClauseHeads& heads : nn::clause_heads(resolve(parse_layer_spec(seen.spec), seen.place.heads))) {
+  for (const nn::ClauseHeads& heads : nn::clause_heads(resolve(seen.spec, seen.place.heads))) {
     if (!heads.clauses) continue;
     for (const int64_t level : heads.clauses->levels) {
       const at::Tensor& offsets = seen.clauses->of_level(level);

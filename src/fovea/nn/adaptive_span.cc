@@ -70,7 +70,11 @@ bool AdaptiveSpans::fits(const LayerSpec& mechanism) const {
 }
 
 AdaptiveSpans::Tables AdaptiveSpans::tables(const LayerSpec& mechanism) const {
-  if (longest_span(mechanism) == 0) return {print(mechanism), {}, 0};
+  const auto of = [&](LayerSpec spec) {
+    AttentionLayerPointer layer = resolved_layer(spec, std::ssize(spans_));
+    return Tables{std::move(spec), std::move(layer), {}, 0};
+  };
+  if (longest_span(mechanism) == 0) return of(mechanism);
   const std::vector<double> z = shares();
   std::vector<int64_t> reaches, rows;  // of each head; rows: of the masks
   int64_t own = 0, longest = 0;
@@ -79,8 +83,7 @@ AdaptiveSpans::Tables AdaptiveSpans::tables(const LayerSpec& mechanism) const {
     reaches.push_back(span ? reach_of(*span, z.at(static_cast<size_t>(own++))) : 0);
     longest = std::max(longest, reaches.back());
   }
-  Tables tables;
-  tables.mechanism = print(cut_spans(mechanism, reaches));
+  Tables tables = of(cut_spans(mechanism, reaches));
   tables.by_head = log_masks(share_, own_, longest).index_select(0, index_tensor(std::move(rows)).to(share_.device()));
   if (share_.scalar_type() != at::kDouble) tables.by_head = tables.by_head.to(at::kFloat);
   tables.by_head_first = -longest;

@@ -11,6 +11,7 @@
 #include "fovea/nn/pass_extras.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/adaptive_span.h"
+#include "fovea/spec/resolved_layer.h"
 #include "fovea/spec/stack_config.h"
 
 // Adaptive span (spec/adaptive_span.h): the learned spans of an attention's heads, and the model's table of distances.
@@ -35,7 +36,8 @@ class AdaptiveSpans : public torch::nn::Module {
 
   // A mechanism that fits(), with the spans applied. by_head is undefined if the mechanism has no span.
   struct Tables {
-    std::string mechanism;      // each head's limit cut to its reach
+    LayerSpec mechanism;  // each head's limit cut to its reach
+    AttentionLayerPointer layer;
     at::Tensor by_head;         // [H, reach]: the logarithm of the mask, minus infinity where that is 0
     int64_t by_head_first = 0;  // minus the longest reach
   };

@@ -97,7 +97,7 @@ struct Computed {
     options.kind = AttentionKind::kCausal;
     options.q_offsets = torch::tensor({int64_t{0}, c.tokens});
     options.offsets = spans->terms(q, tables);
-    out = ops::attention(q, k, v, tables.mechanism, options);
+    out = ops::attention(q, k, v, tables.layer, options);
   }
   at::Tensor share() const { return spans->parameters()[0]; }
   std::shared_ptr<AdaptiveSpans> spans;
@@ -180,7 +180,7 @@ TEST(AdaptiveSpan, AFullSpanIsSoftmaxOverTheLastTokens) {
   const SpanCase c = {50, 20, 1, 0, {1.0, 1.0, 1.0}};
   const SpanValues x = values_of(c, 3);
   const Computed computed(c, x);
-  EXPECT_EQ(computed.tables.mechanism, "3*span(20,1)");
+  EXPECT_EQ(print(computed.tables.mechanism), "3*span(20,1)");
   ops::AttentionOptions plain = computed.options;
   plain.offsets.by_head.reset();
   plain.offsets.for_spans = false;
@@ -196,7 +196,7 @@ TEST(AdaptiveSpan, GroupsOfHeadsChangeNothing) {
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       const Computed all(c, x, type);
       const std::string stage = k > 0 ? "+topk(4)" : "";
-      EXPECT_EQ(all.tables.mechanism, cat("2*span(64,16)", stage, ";1*span(192,16)", stage, ";1*span(64,16)", stage,
+      EXPECT_EQ(print(all.tables.mechanism), cat("2*span(64,16)", stage, ";1*span(192,16)", stage, ";1*span(64,16)", stage,
                                           ";1*span(256,16)", stage));
       for (int64_t h = 0; h < c.heads(); ++h) {
         SpanCase one = c;
@@ -226,7 +226,7 @@ TEST(AdaptiveSpan, KeysBehindTheSpanDoNotCompete) {
   const Computed selected(c, x);
   c.k = 0;
   const Computed all(c, x);
-  EXPECT_EQ(selected.tables.mechanism, "1*span(64,4)+topk(8);1*span(256,4)+topk(8)");
+  EXPECT_EQ(print(selected.tables.mechanism), "1*span(64,4)+topk(8);1*span(256,4)+topk(8)");
   EXPECT_LT(greatest_difference(selected.out.narrow(1, 0, 1), all.out.narrow(1, 0, 1)), 1e-13);
   EXPECT_GT(greatest_difference(selected.out.narrow(1, 1, 1), all.out.narrow(1, 1, 1)), 1e-3);
   EXPECT_FALSE((selected.out.slice(0, 1) == 0).all(2).any().item<bool>());
@@ -274,7 +274,7 @@ TEST(AdaptiveSpan, AColdCacheOfZerosDampsTheBeginning) {
                                          -computed.tables.by_head_first);
     EXPECT_EQ(cold.k.size(0), c.tokens + c.limit);
     computed.options.k_offsets = torch::tensor({int64_t{0}, cold.k.size(0)});
-    const at::Tensor out = ops::attention(computed.q, cold.k, cold.v, computed.tables.mechanism, computed.options);
+    const at::Tensor out = ops::attention(computed.q, cold.k, cold.v, computed.tables.layer, computed.options);
     EXPECT_LT(greatest_difference(out, by_definition(c, x, true)), 1e-12);
     EXPECT_GT(greatest_difference(out, by_definition(c, x, false)), 1e-3);
   }

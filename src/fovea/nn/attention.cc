@@ -1,7 +1,6 @@
 #include "fovea/nn/attention.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/diff.h>
 
@@ -33,23 +32,26 @@ int64_t longest(const at::Tensor& offsets) {
   return most;
 }
 
-// The sigmoid of each element by itself. at::sigmoid rounds the last elements of a tensor otherwise than those before
-// them, so with it a token's value would depend on the batch. Training uses at::sigmoid, because it has a derivative.
-at::Tensor sigmoid_of_each(const at::Tensor& x) {
-  if (!x.is_cpu() || (at::GradMode::is_enabled() && x.requires_grad())) return x.sigmoid();
-  const at::Tensor result = x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();
-  auto* values = result.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < result.numel(); ++i) values[i] = 1 / (1 + std::exp(-values[i]));
-  return result.to(x.scalar_type());
+// Throws an Error if the place cannot have the mechanism.
+void check_place(const AttentionPlace& place, const LayerSpec& mechanism) {
+  const bool clauses = has_clauses(mechanism), routes = has_routes(mechanism);
+  if (place.key_heads() < place.heads && (routes || clauses))
+    throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": ", routes ? "routed heads" : "heads with clauses",
+                    " have keys of their own in '", print(mechanism), "'; leave the option out"));
+  if (clauses && mechanism.size() > 1 && place.relative.any())
+    throw Error(
+        cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
+            "clauses ('", print(mechanism), "'); use one mechanism for all heads"));
+  if (routes && place.relative.transformer_xl)
+    throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
+                    print(mechanism), "'; use shaw(R), alibi or rotary with routed heads"));
 }
 
 }  // namespace
 
 Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope) : place_(place) {
+  check_place(place, mechanism.training);
   const int64_t width = place.width, of_keys = 2 * place.key_heads() * place.head_dim();
-  if (place.key_heads() < place.heads && has_routes(mechanism.training))
-    throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": routed heads have keys of their own in '",
-                    print(mechanism.training), "'; leave the option out"));
   if (place.kind == AttentionKind::kCross) {
     q_ = register_module("q", stacked(place, width, scope / "q"));
     kv_ = register_module("kv", stacked(place, of_keys, scope / "kv"));
@@ -60,65 +62,39 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   out_ = register_module("out", std::make_shared<Linear>(output, scope / "out"));
   const AttentionParameters needs = parameters_of(mechanism.training);
   if (needs.alpha) alpha_ = register_parameter("alpha", constant_tensor({place.heads}, 0, scope));
-
   // resolve() makes sure that all head groups share the norm.
-  const NormParts norm = parts_of(mechanism.training.front().spec.norm);
-  const auto limit = [](int64_t inputs) { return std::sqrt(3.0 / static_cast<double>(inputs)); };
-  const int64_t gain_inputs = norm.gain_start == GainStart::kByHead ? place.head_dim() : width;
-  const InitScope norm_scope = scope / "head_norm";
-  if (needs.gain || needs.gate || needs.bias)
-    head_norm_ = register_module("head_norm", std::make_shared<torch::nn::Module>());
-  if (needs.gain) {
-    gain_ = head_norm_->register_parameter(
-        "gain", norm.gain_start == GainStart::kOne ? constant_tensor({width}, 1, scope)
-                                                   : uniform_tensor({width}, limit(gain_inputs), norm_scope / "gain"));
+  if (needs.gain || needs.gate || needs.bias) {
+    const HeadNorm::Width widths = {width, place.head_dim()};
+    head_norm_ = register_module("head_norm",
+                                 std::make_shared<HeadNorm>(mechanism.training.front().spec.norm, widths, scope));
   }
-  if (needs.gate)
-    gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit(width), norm_scope / "gate"));
-  if (needs.bias) bias_ = head_norm_->register_parameter("bias", constant_tensor({width}, 0, scope));
   if (place.relative.any()) {
-    const RelativeShape shape = {place.heads, width / place.heads, place.kind == AttentionKind::kCausal};
+    const RelativeShape shape = {place.heads, place.head_dim(), place.kind == AttentionKind::kCausal};
     relative_ =
         register_module("relative", std::make_shared<RelativePositions>(place.relative, shape, scope / "relative"));
   }
   if (longest_span(mechanism.training) > 0)
     spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
-  if (needs.mix_levels > 0)
-    clause_mix_ = register_parameter("clause_mix", constant_tensor({needs.mix_levels, place.heads}, 0, scope));
-  if (needs.mix_by_token)
-    clause_mix_weight_ =
-        register_parameter("clause_mix_weight", constant_tensor({needs.mix_levels * place.heads, width}, 0, scope));
-  if (has_clauses(mechanism.training) && place.key_heads() < place.heads)
-    throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": heads with clauses have keys of their own in '",
-                    print(mechanism.training), "'; leave the option out"));
-  if (has_clauses(mechanism.training) && mechanism.training.size() > 1 && place.relative.any())
-    throw Error(
-        cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
-            "clauses ('", print(mechanism.training), "'); use one mechanism for all heads"));
-  if (has_routes(mechanism.training) && place.relative.transformer_xl)
-    throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
-                    print(mechanism.training), "'; use shaw(R), alibi or rotary with routed heads"));
+  mixture_ = ClauseMixture(*this, needs, {place.heads, width}, scope);
   if (!clusters_of_heads(mechanism.training).empty())
-    routing_ = register_module("routing", std::make_shared<Routing>(mechanism.training, width / place.heads,
+    routing_ = register_module("routing", std::make_shared<Routing>(mechanism.training, place.head_dim(),
                                                                     place.routing, scope / "routing"));
   replace_mechanism(mechanism);
 }
 
 void Attention::replace_mechanism(const Mechanism& mechanism) {
   mechanism_ = mechanism;
-  training_ = print(mechanism.training);
-  evaluation_ = print(mechanism.evaluation);
+  const auto layer_of = [&](const LayerSpec& spec) {
+    return has_clauses(spec) ? nullptr : resolved_layer(spec, place_.heads);
+  };
+  training_ = layer_of(mechanism.training), evaluation_ = layer_of(mechanism.evaluation);
 }
 
 void Attention::require_parameters(const Mechanism& mechanism) const {
   const AttentionParameters needs = parameters_of(mechanism.evaluation);
-  std::string missing;
-  if (needs.gain && !gain_.defined()) missing = "its norm's gain";
-  if (needs.gate && !gate_.defined()) missing = "its norm's gate";
-  if (needs.bias && !bias_.defined()) missing = "its norm's bias";
+  std::string missing = HeadNorm::missing(head_norm_.get(), needs);
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
-  if (needs.mix_levels > (clause_mix_.defined() ? clause_mix_.size(0) : 0)) missing = "the weights of its mixture";
-  if (needs.mix_by_token && !clause_mix_weight_.defined()) missing = "the weights of its mixture by token";
+  if (const std::string of_mixture = mixture_.missing(needs); !of_mixture.empty()) missing = of_mixture;
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (longest_span(mechanism.evaluation) > 0 && (!spans_ || !spans_->fits(mechanism.evaluation)))
@@ -128,14 +104,14 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
             : "learned spans of these heads, limits and ramps";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
-                    ", which this model (trained with ", training_,
+                    ", which this model (trained with ", print(mechanism_.training),
                     ") does not have; use a mechanism without it, or train one with it"));
   }
 }
 
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product for q, k and v, whose backward pass is a single stack.
-  const at::Tensor product = (*qkv_)(x), input = clause_mix_weight_.defined() ? x : at::Tensor();
+  const at::Tensor product = (*qkv_)(x), input = mixture_.reads_input() ? x : at::Tensor();
   const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
   if (place_.rotary || keys < place_.heads) {
     const at::Tensor heads = product.view({x.size(0), place_.heads + 2 * keys, head_dim});
@@ -214,9 +190,7 @@ ops::AttentionOptions Attention::options() const {
     options.alpha =
         (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);
   }
-  if (needs.gain) options.gain = gain_;
-  if (needs.gate) options.gate = gate_;
-  if (needs.bias) options.bias = bias_;
+  if (head_norm_) head_norm_->fill(options, needs);
   return options;
 }
 
@@ -260,67 +234,46 @@ ops::RoutingInputs Attention::routing() const {
 
 at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& offsets,
                              const ops::DropoutOptions& dropout, const ForwardContext& context) const {
-  ops::AttentionOptions filled = options();
-  filled.q_offsets = offsets.queries;
-  filled.k_offsets = offsets.keys;
-  Tables terms;
-  if (has_terms()) terms = tables(longest(offsets.keys), projected.q.options(), context.training);
-  const Projected inputs = with_terms(projected, terms, filled);
-  filled.dropout = dropout.rate;
-  filled.dropout_seed = dropout.seed;
-  if (has_clauses(context.training ? mechanism_.training : mechanism_.evaluation))
-    return output(attend_clauses(inputs, offsets, filled, context));
-  ops::RoutingInputs routed = routing();
-  routed.memory_queries = projected.memory_queries;
-  std::vector<ops::RoutedReport> reports;
-  if (context.extras != nullptr) routed.reports = &reports;
-  filled.routing = &routed;
-  const std::string& spec = spans_ ? terms.spans.mechanism : context.training ? training_ : evaluation_;
+  ops::AttentionOptions call = options();
+  call.q_offsets = offsets.queries, call.k_offsets = offsets.keys;
+  call.dropout = dropout.rate, call.dropout_seed = dropout.seed;
+  const Tables terms = has_terms() ? tables(longest(offsets.keys), projected.q.options(), context.training) : Tables();
+  const Projected inputs = with_terms(projected, terms, call);
+  if (has_clauses(mechanism_of(context))) return output(attend_to_clauses(inputs, offsets, call, context));
+
   const AttentionObserver* observer = AttentionObserver::current();
-  std::vector<ops::RoutedRows> rows;
-  if (observer != nullptr) routed.rows = &rows;
-  const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  RoutedPass routed({place_.routing, routing_, projected.memory_queries}, context, observer != nullptr);
+  call.routing = &routed.inputs();
+  const AttentionLayerPointer& layer = spans_ ? terms.spans.layer : context.training ? training_ : evaluation_;
+  const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, layer, call);
+
   if (observer != nullptr) {
-    routed.rows = nullptr, routed.known = &rows;
-    auto spans = spans_ ? spans_->lengths(context.training ? mechanism_.training : mechanism_.evaluation)
-                        : std::vector<std::optional<double>>();
-    observer->show({place_, inputs.q, inputs.k, spec, filled, rows, {}, nullptr, std::move(spans)});
+    call.routing = &routed.known();
+    auto lengths = spans_ ? spans_->lengths(mechanism_of(context)) : std::vector<std::optional<double>>();
+    const LayerSpec& spec = spans_ ? terms.spans.mechanism : mechanism_of(context);
+    observer->show({place_, inputs.q, inputs.k, spec, layer, call, routed.rows(), {}, nullptr, std::move(lengths)});
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
-  if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
+  routed.report(context);
   return output(mixed);
 }
 
-at::Tensor Attention::mixture_probability(const at::Tensor& input) const {
-  if (!clause_mix_.defined()) return {};
-  const int64_t levels = clause_mix_.size(0), heads = place_.heads;
-  if (!clause_mix_weight_.defined()) return clause_mix_.sigmoid().unsqueeze(-1);
-  const at::Tensor by_token = ops::linear(input, clause_mix_weight_, clause_mix_.view({levels * heads}));
-  return sigmoid_of_each(by_token.view({-1, levels, heads, 1}).transpose(0, 1));
-}
-
-at::Tensor Attention::attend_clauses(const Projected& inputs, const PackedOffsets& offsets,
-                                     const ops::AttentionOptions& options, const ForwardContext& context) const {
-  const LayerSpec& spec = context.training ? mechanism_.training : mechanism_.evaluation;
+at::Tensor Attention::attend_to_clauses(const Projected& inputs, const PackedOffsets& offsets,
+                                        const ops::AttentionOptions& options, const ForwardContext& context) const {
+  const LayerSpec& spec = mechanism_of(context);
   const std::vector<ClauseHeads> heads = clause_heads(spec);
   const ClauseInputs parts = {
-      inputs.q, inputs.k, inputs.v, offsets.queries, mixture_probability(inputs.input), context.clauses.get()};
+      inputs.q, inputs.k, inputs.v, offsets.queries, mixture_.probability(inputs.input), context.clauses.get()};
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
-    observer->show({place_,
-                    inputs.q,
-                    inputs.k,
-                    context.training ? training_ : evaluation_,
-                    options,
-                    {},
-                    clause_weights(heads, parts, options),
-                    context.clauses.get()});
+    const at::Tensor weights = clause_weights(heads, parts, options);
+    observer->show({place_, inputs.q, inputs.k, spec, nullptr, options, {}, weights, context.clauses.get()});
   }
-  return ops::norm_over_heads(spec.front().spec.norm, attend_to_clauses(heads, parts, options),
+  return ops::norm_over_heads(spec.front().spec.norm, nn::attend_to_clauses(heads, parts, options),
                               {options.gain, options.gate, options.bias});
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const {
-  return ops::attention(inputs.q, inputs.k, inputs.v, spans_ ? tables.spans.mechanism : evaluation_, options);
+  return ops::attention(inputs.q, inputs.k, inputs.v, spans_ ? tables.spans.layer : evaluation_, options);
 }
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "fovea/nn/adaptive_span.h"
+#include "fovea/nn/clause_attention.h"
 #include "fovea/nn/forward_context.h"
+#include "fovea/nn/head_norm.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/relative_positions.h"
 #include "fovea/nn/routing.h"
@@ -59,11 +60,10 @@ struct PackedOffsets {
   at::Tensor queries, keys;
 };
 
-// Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); clause_mix [L, H] for the L levels of mix(...),
-// where p = sigmoid(clause_mix), and clause_mix_weight [L H, M] for `token`, whose product with the layer's input is
-// added before the sigmoid; relative...: those of RelativePositions; span...: those of AdaptiveSpans. Buffers:
-// routing.{centroids, counts, means} of routed heads (routing.h).
+// A pass is, for a mechanism A over q, k and v: out(norm(A(q, k, v) with the terms by offset)).
+// Parameters: qkv (self) or q and kv (cross), out: Linear; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a);
+// head_norm...: those of HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of RelativePositions;
+// span...: those of AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -119,20 +119,23 @@ class Attention : public torch::nn::Module {
  private:
   at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
   Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;
+  const LayerSpec& mechanism_of(const ForwardContext& context) const {
+    return context.training ? mechanism_.training : mechanism_.evaluation;
+  }
   // The full pass of a mechanism with clauses, with the norm applied -> [T, H, D].
-  at::Tensor attend_clauses(const Projected& inputs, const PackedOffsets& offsets, const ops::AttentionOptions& options,
-                            const ForwardContext& context) const;
-  at::Tensor mixture_probability(const at::Tensor& input) const;  // see ClauseInputs
+  at::Tensor attend_to_clauses(const Projected& inputs, const PackedOffsets& offsets,
+                               const ops::AttentionOptions& options, const ForwardContext& context) const;
 
   AttentionPlace place_;
   Mechanism mechanism_;
-  std::string training_, evaluation_;
+  AttentionLayerPointer training_, evaluation_;  // of the mechanism; null where it has clauses
   std::shared_ptr<Linear> qkv_, q_, kv_, out_;
-  std::shared_ptr<torch::nn::Module> head_norm_;
+  std::shared_ptr<HeadNorm> head_norm_;  // null without a norm that has parameters
   std::shared_ptr<RelativePositions> relative_;
   std::shared_ptr<AdaptiveSpans> spans_;  // null without a span
   std::shared_ptr<Routing> routing_;      // null without centroids
-  at::Tensor alpha_, gain_, gate_, bias_, clause_mix_, clause_mix_weight_;
+  ClauseMixture mixture_;
+  at::Tensor alpha_;
 };
 
 }  // namespace fovea::nn

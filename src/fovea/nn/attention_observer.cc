@@ -10,7 +10,7 @@ thread_local const AttentionObserver* innermost = nullptr;
 }  // namespace
 
 at::Tensor SeenAttention::dense() const {
-  return weights.defined() ? weights : ops::attention_weights(q, k, spec, options);
+  return weights.defined() ? weights : ops::attention_weights(q, k, layer, options);
 }
 
 AttentionObserver::AttentionObserver(See see)

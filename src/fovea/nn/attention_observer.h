@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "fovea/nn/attention.h"
@@ -17,7 +16,8 @@ struct SeenAttention {
   const AttentionPlace& place;
   const at::Tensor& q;  // packed, [T, H, D]
   const at::Tensor& k;
-  const std::string& spec;
+  const LayerSpec& spec;
+  const AttentionLayerPointer layer;  // the same; null with clauses
   const ops::AttentionOptions& options;                 // with offsets; dropout is to be left out
   const std::vector<ops::RoutedRows>& routed;           // the weights of routed heads
   const at::Tensor weights;                             // dense [B, H, N_q, N_k], of attention with clauses alone

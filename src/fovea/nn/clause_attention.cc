@@ -1,16 +1,20 @@
 #include "fovea/nn/clause_attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/layers.h"
 #include "fovea/ops/clause_mix.h"
+#include "fovea/ops/step.h"
 
 namespace fovea::nn {
 namespace {
@@ -18,9 +22,19 @@ namespace {
 const Clauses& clauses_of(const ClauseInputs& inputs, const ClauseHeads& heads) {
   if (inputs.clauses == nullptr)
     throw Error(cat(
-        "attention '", heads.part,
+        "attention '", heads.part->text,
         "' within clauses: this input has no clauses; use it in the encoder of a model that translates or tags text"));
   return *inputs.clauses;
+}
+
+// The sigmoid of each element by itself. at::sigmoid rounds the last elements of a tensor otherwise than those before
+// them, so with it a token's value would depend on the batch. Training uses at::sigmoid, because it has a derivative.
+at::Tensor sigmoid_of_each(const at::Tensor& x) {
+  if (!x.is_cpu() || (at::GradMode::is_enabled() && x.requires_grad())) return x.sigmoid();
+  const at::Tensor result = x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  auto* values = result.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < result.numel(); ++i) values[i] = 1 / (1 + std::exp(-values[i]));
+  return result.to(x.scalar_type());
 }
 
 // p of level number `l` of a mixture, to be broadcast with [T, H, D]; of the group's heads.
@@ -80,7 +94,7 @@ std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, cons
   const ops::OffsetTerms& terms = options.offsets;
   const bool has_terms =
       terms.by_head.defined() || terms.by_query.defined() || terms.queries.defined() || terms.values.defined();
-  const bool plain = group.part == Full::kName && options.dropout == 0 && !has_terms && !options.scale;
+  const bool plain = group.part->text == Full::kName && options.dropout == 0 && !has_terms && !options.scale;
   if (!group.clauses || !group.clauses->is_mixture() || !plain || inputs.clauses == nullptr) return std::nullopt;
   const auto own = [&](const at::Tensor& x) { return x.narrow(1, group.first, group.count); };
   ops::ClauseMixInputs in{own(inputs.q), own(inputs.k), own(inputs.v), {}, inputs.offsets, {}};
@@ -111,10 +125,33 @@ std::vector<ClauseHeads> clause_heads(const LayerSpec& spec) {
     if (clauses != nullptr) part.source = Pairs{};
     part.norm = NoNorm{};
     result.push_back(
-        {first, group.num_heads, print(part), clauses != nullptr ? std::optional(*clauses) : std::nullopt});
+        {first, group.num_heads, layer_of(part, group.num_heads), clauses != nullptr ? std::optional(*clauses) : std::nullopt});
     first += group.num_heads;
   }
   return result;
+}
+
+ClauseMixture::ClauseMixture(torch::nn::Module& owner, const AttentionParameters& needs, const Shape& shape,
+                             const InitScope& scope) {
+  if (needs.mix_levels > 0)
+    mix_ = owner.register_parameter("clause_mix", constant_tensor({needs.mix_levels, shape.heads}, 0, scope));
+  if (needs.mix_by_token)
+    weight_ = owner.register_parameter("clause_mix_weight",
+                                       constant_tensor({needs.mix_levels * shape.heads, shape.width}, 0, scope));
+}
+
+at::Tensor ClauseMixture::probability(const at::Tensor& input) const {
+  if (!mix_.defined()) return {};
+  const int64_t levels = mix_.size(0), heads = mix_.size(1);
+  if (!weight_.defined()) return mix_.sigmoid().unsqueeze(-1);
+  const at::Tensor by_token = ops::linear(input, weight_, mix_.view({levels * heads}));
+  return sigmoid_of_each(by_token.view({-1, levels, heads, 1}).transpose(0, 1));
+}
+
+std::string ClauseMixture::missing(const AttentionParameters& needs) const {
+  if (needs.mix_by_token && !weight_.defined()) return "the weights of its mixture by token";
+  if (needs.mix_levels > (mix_.defined() ? mix_.size(0) : 0)) return "the weights of its mixture";
+  return "";
 }
 
 at::Tensor attend_to_clauses(const std::vector<ClauseHeads>& heads, const ClauseInputs& inputs,

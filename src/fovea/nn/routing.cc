@@ -71,26 +71,40 @@ void Routing::update(int64_t first_head, const at::Tensor& counts, const at::Ten
   own(centroids_).copy_(mean / smoothed.unsqueeze(2));
 }
 
-void add_routing(const std::vector<ops::RoutedReport>& reports, const std::shared_ptr<Routing>& routing,
-                 const RoutingConfig& config, bool training, PassExtras& extras) {
+RoutedPass::RoutedPass(const Of& of, const ForwardContext& context, bool observed)
+    : of_(of), inputs_(routing_inputs(of.config)) {
+  if (of.routing) inputs_.centroids = of.routing->centroids();
+  inputs_.memory_queries = of.memory_queries;
+  if (context.extras != nullptr) inputs_.reports = &reports_;
+  if (observed) inputs_.rows = &rows_;
+}
+
+const ops::RoutingInputs& RoutedPass::known() {
+  inputs_.rows = nullptr, inputs_.known = &rows_;
+  return inputs_;
+}
+
+void RoutedPass::report(const ForwardContext& context) const {
+  if (reports_.empty()) return;
+  PassExtras& extras = *context.extras;
   std::vector<at::Tensor> sums;
   std::vector<int64_t> heads;  // the first of each side
-  for (const ops::RoutedReport& report : reports) {
+  for (const ops::RoutedReport& report : reports_) {
     const double rows = std::max(report.rows, 1.0);
     extras.add_note(kNoneNote, report.in_none / rows);
     extras.add_note(kSeveralNote, report.in_several / rows);
     for (const ops::RoutedSide& side : report.sides) {
-      extras.add_note(kCommitmentNote, config.routing_commitment * side.distance.item<double>());
+      extras.add_note(kCommitmentNote, of_.config.routing_commitment * side.distance.item<double>());
       add_size_notes(side.counts, extras);
-      if (!training) continue;
-      if (config.routing_commitment > 0) extras.add_loss(side.distance * config.routing_commitment);
+      if (!context.training) continue;
+      if (of_.config.routing_commitment > 0) extras.add_loss(side.distance * of_.config.routing_commitment);
       sums.push_back(side.counts);
       sums.push_back(side.sums);
       heads.push_back(report.first_head);
     }
   }
   if (sums.empty()) return;
-  extras.sums().add(routing.get(), sums, [routing, heads](const std::vector<at::Tensor>& totals) {
+  extras.sums().add(of_.routing.get(), sums, [routing = of_.routing, heads](const std::vector<at::Tensor>& totals) {
     for (size_t i = 0; i < heads.size(); ++i) routing->update(heads[i], totals[2 * i], totals[2 * i + 1]);
   });
 }

@@ -1,8 +1,10 @@
 #pragma once
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <vector>
 
+#include "fovea/nn/forward_context.h"
 #include "fovea/nn/init.h"
 #include "fovea/nn/pass_extras.h"
 #include "fovea/ops/routing.h"
@@ -40,9 +42,32 @@ class Routing : public torch::nn::Module {
   at::Tensor centroids_, counts_, means_;
 };
 
-// Figures of a pass for the log: of each name the mean over attentions. In training also the commitment loss and the
-// sums for `routing`, which is null if none of the heads has centroids.
-void add_routing(const std::vector<ops::RoutedReport>& reports, const std::shared_ptr<Routing>& routing,
-                 const RoutingConfig& config, bool training, PassExtras& extras);
+// What a full pass reads of routed heads, and what it leaves to tell.
+class RoutedPass {
+ public:
+  struct Of {
+    const RoutingConfig& config;
+    const std::shared_ptr<Routing>& routing;  // null if no head has centroids
+    at::Tensor memory_queries;                // ops::RoutingInputs
+  };
+  // `observed`: the pass also leaves the weights as lists.
+  RoutedPass(const Of& of, const ForwardContext& context, bool observed);
+  RoutedPass(const RoutedPass&) = delete;
+  RoutedPass& operator=(const RoutedPass&) = delete;
+
+  const ops::RoutingInputs& inputs() const { return inputs_; }
+  // The same for weights that are computed again, from the lists; their clusters are known.
+  const ops::RoutingInputs& known();
+  const std::vector<ops::RoutedRows>& rows() const { return rows_; }
+  // Figures of the pass for the log: of each name the mean over attentions. In training also the commitment loss and
+  // the sums for the centroids.
+  void report(const ForwardContext& context) const;
+
+ private:
+  Of of_;
+  ops::RoutingInputs inputs_;
+  std::vector<ops::RoutedReport> reports_;
+  std::vector<ops::RoutedRows> rows_;
+};
 
 }  // namespace fovea::nn

@@ -27,7 +27,7 @@ class WeightBlocks {
  public:
   WeightBlocks(const SeenAttention& seen, int64_t most)
       : seen_(seen), q_(seen.q.to(at::kFloat)), k_(seen.k.to(at::kFloat)), most_(most) {
-    const LayerSpec layer = resolve(parse_layer_spec(seen.spec), seen.place.heads);
+    const LayerSpec layer = resolve(seen.spec, seen.place.heads);
     const bool draws = uses_random(layer), terms = seen.place.relative.any();
     // In the other kinds a query's number is counted from the first query, or from the last key.
     const bool positional = seen.place.kind == AttentionKind::kSelf && (compares_positions(layer) || terms);
@@ -97,7 +97,7 @@ class WeightBlocks {
     routing.known = &seen_.routed, routing.known_begin = q_begin;
     options.routing = &routing;
     const at::Tensor weights =
-        ops::attention_weights(q_.narrow(0, q_begin, queries), k_.narrow(0, k_begin, keys), seen_.spec, options)
+        ops::attention_weights(q_.narrow(0, q_begin, queries), k_.narrow(0, k_begin, keys), seen_.layer, options)
             .to(at::kCPU)
             .contiguous();
     for (size_t i = 0; i < ranges.size(); ++i) {

@@ -19,7 +19,7 @@ struct Collected {
 };
 
 Collected collect(const SeenAttention& seen, int64_t most) {
-  const at::Tensor dense = ops::attention_weights(seen.q, seen.k, seen.spec, seen.options);
+  const at::Tensor dense = seen.dense();
   Collected all{at::zeros_like(dense)};
   int64_t sequence = 0, query = 0;
   each_weight_block(
@@ -40,8 +40,8 @@ Collected collect(const SeenAttention& seen, int64_t most) {
         }
       },
       most);
-  EXPECT_LT((all.weights - dense).abs().max().item<double>(), 1e-6) << seen.spec << ": rounding of float32 products";
-  EXPECT_TRUE(all.weights.eq(0).equal(dense.eq(0))) << seen.spec;
+  EXPECT_LT((all.weights - dense).abs().max().item<double>(), 1e-6) << print(seen.spec) << ": rounding of float32 products";
+  EXPECT_TRUE(all.weights.eq(0).equal(dense.eq(0))) << print(seen.spec);
   return all;
 }
 

@@ -120,7 +120,7 @@ void set_types(OffsetTerms& terms, const at::Tensor& q) {
 }
 
 struct UserCall {
-  std::shared_ptr<const AttentionLayer> layer;
+  AttentionLayerPointer layer;
   AttentionOptions options;
   kernels::KeySharing keys;
 };
@@ -190,7 +190,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     std::shared_ptr<const AttentionLayer> layer, const AttentionOptions& given) {
+                     AttentionLayerPointer layer, const AttentionOptions& given) {
   check_layout({q, k, v});
   UserCall user{std::move(layer), given, key_sharing(q, k, given)};
   const auto [x, value_width] = of_one_width({q, k, v}, user.options);
@@ -204,12 +204,18 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 }
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
+                             const AttentionOptions& options) {
+  check_layout({q, k, k});
+  return attention_weights(q, k, resolved_layer(spec, q.size(1)), options);
+}
+
+at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, AttentionLayerPointer layer,
                              const AttentionOptions& given) {
   // No kind of derivative flows through these weights.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   check_layout({q, k, k});
-  UserCall user{resolved_layer(spec, q.size(1)), given, key_sharing(q, k, given)};
+  UserCall user{std::move(layer), given, key_sharing(q, k, given)};
   user.options.offsets.values = at::Tensor();
   const LayerCall call = checked_call({q, k, k}, std::move(user));
   check_offset_terms(call.offsets, q, q.size(-1));

@@ -169,7 +169,7 @@ TokenGradients backward_by_reference(const CoreTensors& x, const LayerCall& call
 
 }  // namespace
 
-LayerCall layer_call(AttentionOptions options, std::shared_ptr<const AttentionLayer> layer) {
+LayerCall layer_call(AttentionOptions options, AttentionLayerPointer layer) {
   LayerCall call;
   static_cast<AttentionOptions&>(call) = std::move(options);
   call.owner = std::move(layer);

@@ -19,7 +19,7 @@ struct CoreTensors {
 // A call of head groups that follow one another in a layer. q, k and v have their heads and one width; tables by offset
 // have the types that check_terms() expects. The options have a scale, and nothing of the norm.
 struct LayerCall : AttentionOptions {
-  std::shared_ptr<const AttentionLayer> owner;  // the layer, which holds the groups
+  AttentionLayerPointer owner;  // the layer, which holds the groups
   std::span<const AttentionLayer::Group> groups;
   int64_t first_head = 0;     // their first head among those of the layer
   int64_t heads_per_key = 1;  // how many heads of the layer share one head of k and v
@@ -28,7 +28,7 @@ struct LayerCall : AttentionOptions {
   kernels::KeySharing keys() const { return {heads_per_key, first_head % heads_per_key}; }
 };
 // A call of all groups of the layer with these options.
-LayerCall layer_call(AttentionOptions options, std::shared_ptr<const AttentionLayer> layer);
+LayerCall layer_call(AttentionOptions options, AttentionLayerPointer layer);
 
 using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
 

@@ -15,22 +15,17 @@ constexpr size_t kMostLayers = 1024;  // that are kept: a service may be sent an
 
 bool has_route(const HeadGroup& group) { return group.spec.route() != nullptr; }
 
-AttentionLayer::Group group_of(const AttentionSpec& spec, int64_t num_heads) {
+AttentionLayer::Group group_of(AttentionSpec spec, int64_t num_heads) {
   const AdaptiveSpan* span = adaptive_span(spec);
   return {num_heads, spec, learns_argument(spec.transform), span == nullptr ? 0 : span->limit};
 }
 
 }  // namespace
 
-std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, std::shared_ptr<const AttentionLayer>> cache;
-  const std::string key = cat(num_heads, ' ', text);
-  const std::scoped_lock lock(mutex);
-  if (const auto found = cache.find(key); found != cache.end()) return found->second;
+AttentionLayerPointer resolved_layer(const LayerSpec& given, int64_t num_heads) {
   auto layer = std::make_shared<AttentionLayer>();
-  layer->text = text;
-  LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
+  layer->text = given.size() == 1 ? print(given.front().spec) : print(given);  // without the number of heads
+  LayerSpec spec = resolve(given, num_heads);
   layer->reads = parameters_of(spec);
   // A routed sequence has its own tokens alone as keys, so it has one length.
   layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
@@ -42,15 +37,22 @@ std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, in
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back(group_of(group.spec, group.num_heads));
   }
+  return layer;
+}
+
+AttentionLayerPointer resolved_layer(const std::string& text, int64_t num_heads) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, AttentionLayerPointer> cache;
+  const std::string key = cat(num_heads, ' ', text);
+  const std::scoped_lock lock(mutex);
+  if (const auto found = cache.find(key); found != cache.end()) return found->second;
+  AttentionLayerPointer layer = resolved_layer(parse_layer_spec(text), num_heads);
   if (cache.size() >= kMostLayers) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
 }
 
-std::shared_ptr<const AttentionLayer> layer_of(const AttentionSpec& spec, int64_t num_heads) {
-  auto layer = std::make_shared<AttentionLayer>();
-  layer->text = print(spec);
-  layer->groups.push_back(group_of(canonical(spec), num_heads));
-  return layer;
+AttentionLayerPointer layer_of(const AttentionSpec& spec, int64_t num_heads) {
+  return resolved_layer(LayerSpec{{.num_heads = num_heads, .spec = spec}}, num_heads);
 }
 
 }  // namespace fovea

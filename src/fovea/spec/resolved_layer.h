@@ -18,18 +18,21 @@ struct AttentionLayer {
     int64_t span = 0;  // the limit of an adaptive span, 0 without one
     bool is_routed() const { return spec.route() != nullptr; }
   };
-  std::string text;  // as it was given
+  std::string text;  // for messages
   std::vector<Group> groups;
   Norm norm;
   AttentionParameters reads;
   bool positional = false;
 };
 
-// Returns the layer of a text for `num_heads` heads; kept for later calls. Throws an Error if the text does not parse
-// or fit, or needs clauses.
-std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads);
+using AttentionLayerPointer = std::shared_ptr<const AttentionLayer>;
+
+// The layer of a mechanism for `num_heads` heads. Throws an Error if it does not fit them or needs clauses.
+AttentionLayerPointer resolved_layer(const LayerSpec& spec, int64_t num_heads);
+// That of a text; kept for later calls. Throws an Error if the text does not parse.
+AttentionLayerPointer resolved_layer(const std::string& text, int64_t num_heads);
 
 // The layer of one mechanism without a norm, for all heads.
-std::shared_ptr<const AttentionLayer> layer_of(const AttentionSpec& spec, int64_t num_heads);
+AttentionLayerPointer layer_of(const AttentionSpec& spec, int64_t num_heads);
 
 }  // namespace fovea

@@ -219,12 +219,12 @@ def margins_table(book):
 def families_table(book):
     """How many comparisons Holm's correction counts in each table with intervals, and what would change if it counted all."""
     full = files.Book(book.folder, book.root, count_all=True)
-    lines = ["| table | with an interval | with those not run yet | if all counted |", "|---|---|---|---|"]
+    lines = ["| table | with an interval | written down | verdicts if all of these counted |", "|---|---|---|---|"]
     for family, (judged, written) in book.families.items():
         pairs = [(now, then) for now, then in zip(book.results, full.results) if now.row["family"] == family and now.status != then.status]
         changes = "; ".join(f"{now.row['claim']}, {system(now.row['system'])} and {system(now.row['baseline'])}: {now.status} becomes {then.status}"
                             for now, then in pairs)
-        lines.append(f"| {family} | {judged} | {written} | {changes or 'the same verdicts'} |")
+        lines.append(f"| {family} | {judged} | {written} | {changes or 'the same'} |")
     return "\n".join(lines)
 
 

@@ -250,7 +250,8 @@ def short(book, result):
     both = ", ".join(f"{system(name)} {statistics.fmean(side):.{digits}f}" for name, side in zip((row["system"], row["baseline"]), values))
     seeds = min(map(len, values))
     scope = f", {row['scope']}" if row["scope"] else ""
-    return f"{book.settings[row['data']]['name']}{scope}: {both}, {seeds} seed{'s' if seeds > 1 else ''}"
+    measure = "" if row["measure"] in BARE else f", {MEASURES.get(row['measure'], row['measure'])}"
+    return f"{book.settings[row['data']]['name']}{scope}{measure}: {both}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def blocks(book):

@@ -252,6 +252,14 @@ class Files(unittest.TestCase):
             book = files.Book(self.results)
             self.assertEqual(page.verdict_cell(book, book.claims[0]), "other conditions; another start: " + wanted)
 
+    def test_told_apart(self):
+        row = {"kind": "difference", "system": "a", "baseline": "b", "source": None}
+        by = lambda **changes: page.told_apart([files.Result(row | {"measure": "F1-ORG"}), files.Result(row | {"measure": "F1-ORG"} | changes)])
+        self.assertEqual(by(measure="F1-LOC"), ["F1 of ORG", "F1 of LOC"])
+        self.assertEqual(by(baseline="c"), ["against b", "against c"])
+        self.assertEqual(by(system="c", measure="F1-LOC"), ["a F1 of ORG", "c F1 of LOC"])
+        self.assertEqual(by(), ["a", "a"])
+
     def test_analysis(self):
         """Slopes of three models, 1, 2 and 3 per layer: 2 +- 4.303 / sqrt(3)."""
         self.runs([("d", "a", [f"0 {slope} {2 * slope}" for slope in (1, 2, 3)], "p")])

@@ -1,9 +1,11 @@
 """Reads recipes/results, which holds the claims of five papers, what is compared for each, and our runs; judges each claim by
 verdict_rule.py. The columns of the files stand in recipes/results/README.md."""
 import ast
+import collections
 import csv
 import dataclasses
 import fractions
+import math
 import operator
 import pathlib
 import re
@@ -64,7 +66,20 @@ def is_exact(text):
 
 def unit_of(measure):
     """The unit for which the rule knows how far a model may be from the best one, or None."""
-    return "BLEU" if "BLEU" in measure and "COCO" not in measure else "bits" if measure.startswith("bits") else None
+    if "BLEU" in measure and "COCO" not in measure:
+        return "BLEU"
+    return next((unit for unit in ("bits", "F1") if measure.startswith(unit)), None)
+
+
+def yardsticks(row):
+    """The measures by which the models of a comparison are early, in order of preference. Models are early, not measures: those
+    behind F1 of a type are the ones behind F1."""
+    measure, own = row["measure"], unit_of(row["measure"])
+    if measure.startswith(("d-BLEU", "bits-per-dim")):
+        return (measure,)
+    if own is None:
+        return ("BLEU",) if measure in ("BERTScore", "accuracy") else ()
+    return tuple(dict.fromkeys((own, measure)))
 
 
 @dataclasses.dataclass
@@ -73,7 +88,7 @@ class Result:
     row: dict
     status: str = NOT_RUN
     values: tuple = ()  # (values of the system, values of the baseline): a number per seed
-    found: rule.Estimate | None = None
+    found: rule.Estimate | None = None  # of a speed: of the log of the ratio, from the bound
     ps: tuple = ()  # of a margin: for it, and against it
     p: float | None = None  # in a family, by Holm
     pairs: tuple = ()  # (value of the system, value of the baseline) of the same seed and processor
@@ -86,8 +101,9 @@ class Result:
 
 
 class Book:
-    def __init__(self, folder=FOLDER, root=ROOT):
-        self.root = root
+    def __init__(self, folder=FOLDER, root=ROOT, count_all=False):
+        """With `count_all`, Holm's correction counts comparisons that nobody has run yet."""
+        self.folder, self.root, self.count_all = folder, root, count_all
         self.claims, self.comparisons, self.runs, self.lines = (
             table(name, folder) for name in ("claims", "comparisons", "runs", "lines"))
         self.settings = {row["data"]: row for row in table("settings", folder)}
@@ -107,10 +123,24 @@ class Book:
             for row in rows:
                 if row["data"] and row["data"] not in self.settings:
                     raise Bad(f"{name}.tsv: got the data '{row['data']}'; expected one of settings.tsv")
+        for line in self.lines:
+            self.check_seeds(line)
         keys = [(run["data"], run["system"], run["seed"], run["measure"], run["processor"]) for run in self.runs]
         for key in keys:
             if keys.count(key) > 1:
                 raise Bad(f"runs.tsv: {', '.join(map(str, key))} stands {keys.count(key)} times; expected once")
+
+    def check_seeds(self, line):
+        """An interval of the difference of means, whose seed is a range, has the seeds of the runs."""
+        first, dash, last = line["seed"].partition("-")
+        if not dash:
+            return
+        wanted = set(map(str, range(int(first), int(last) + 1)))
+        for name in (line["system"], line["baseline"]):
+            seeds = {run["seed"] for run in self.runs if (run["data"], run["system"], run["measure"]) == (line["data"], name, line["measure"])}
+            if seeds != wanted:
+                raise Bad(f"lines.tsv: {line['data']}, {line['system']}, {line['measure']}: got the seeds {line['seed']}; expected those of "
+                          f"'{name}' in runs.tsv, {' '.join(sorted(seeds, key=int)) or 'none'}; run recipes/verdicts.py lines with all of them")
 
     def systems(self, data, measure, factors=None):
         """{processor: {system: {seed: number}}}."""
@@ -166,8 +196,8 @@ class Book:
         if len(ratios) < rule.PAIRS:
             result.status, result.ratio = ONE, (middle,)
             return
-        result.ratio = (middle, *rule.ratio_interval(ratios))
-        result.status = rule.by_ratio(ratios, float(result.row["margin"]), result.row["kind"] == "as-slow")
+        result.ratio, result.status = (middle, *rule.ratio_interval(ratios)), "undecided"
+        result.found = rule.speed(ratios, float(result.row["margin"]), result.row["kind"] == "as-slow")
 
     def difference(self, result, here):
         row = result.row
@@ -184,12 +214,13 @@ class Book:
         result.status = "undecided"
         if row["kind"] in ("not-worse", "equal"):
             result.ps = rule.margin_ps(result.found, float(row["margin"]), result.better, row["kind"] == "equal")
-        if row["kind"] != "analysis" and (why := self.early(row, result.values, systems, result.found)):
+        if row["kind"] != "analysis" and (why := self.early(result, systems)):
             result.status, result.why = EARLY, why
 
     def over_lines(self, row, data=None):
-        """The variance of the difference over test lines: the square of the mean of the standard deviations that the seeds'
-        95% intervals give. The seeds share their lines, so the mean of their differences varies by at most that."""
+        """The variance of the difference over test lines: that of the difference of means if it is recorded (a range of seeds), else
+        the square of the mean of the standard deviations that the 95% intervals of single seeds give. The seeds share their lines,
+        so the mean of their differences varies by at most that."""
         data = data or row["data"]
         found = [line for line in self.lines if (line["data"], line["measure"]) == (data, row["measure"])
                  and {line["system"], line["baseline"]} == {row["system"], row["baseline"]}]
@@ -197,22 +228,26 @@ class Book:
             return None
         return statistics.fmean((float(line["high"]) - float(line["low"])) / (2 * 1.959964) for line in found) ** 2
 
-    def best(self, row):
+    def best(self, data, measure):
         """The best known value of the measure with models of this size: the one in settings.tsv, or one of ours."""
-        setting = self.settings[row["data"]]
-        ours = [number for systems in self.systems(row["data"], row["measure"], row["weights"]).values()
-                for seeds in systems.values() for number in seeds.values()]
-        known = [float(setting["best"])] if setting["best"] and row["measure"] in ("BLEU", "bits", "bits-per-dim") else []
-        return (min if unit_of(row["measure"]) == "bits" else max)(ours + known)
+        ours = [number for systems in self.systems(data, measure).values() for seeds in systems.values() for number in seeds.values()]
+        known = [float(self.settings[data]["best"])] if self.settings[data]["best"] and measure in ("BLEU", "bits", "bits-per-dim") else []
+        return (min if unit_of(measure) == "bits" else max)(ours + known)
 
-    def early(self, row, values, systems, found):
-        """Why the models are too early for a verdict, or nothing."""
-        unit = unit_of(row["measure"])
-        if not unit:
-            return ""
-        best = self.best(row)
-        if rule.too_early([statistics.fmean(side) for side in values], best, unit):
-            return f"a side is more than {'2 BLEU' if unit == 'BLEU' else '5%'} from the best known, {best:g}"
+    def early(self, result, systems):
+        """Why the models are too early for a verdict, or nothing. `systems` are those of the comparison's processor."""
+        row = result.row
+        for measure in yardsticks(row):
+            here = self.pair(row | {"measure": measure, "weights": None})[0]
+            if here:
+                unit, best = unit_of(measure), self.best(row["data"], measure)
+                if rule.too_early([statistics.fmean(here[name].values()) for name in (row["system"], row["baseline"])], best, unit):
+                    return f"both sides are more than {'2 BLEU' if unit == 'BLEU' else '5%'} from the best known, {best:g}"
+                return self.early_by_half(result, systems)
+        return ""
+
+    def early_by_half(self, result, systems):
+        row = result.row
         data = self.settings[row["data"]]["half"]
         here = self.pair(row, data)[0] if data else None
         if here is None:
@@ -221,19 +256,24 @@ class Book:
         pool = rule.pooled(systems)
         at_half = rule.Estimate(statistics.fmean(half[0]) - statistics.fmean(half[1]),
                                 pool.variance * (1 / len(half[0]) + 1 / len(half[1])), pool.nu, self.over_lines(row, data))
-        return "the sign is another after half of the updates" if rule.contradicted(found, at_half) else ""
+        margin = float(row["margin"]) if result.ps else 0.0
+        return rule.contradicted(result.found, at_half, math.copysign(margin, result.found.difference) if row["kind"] == "equal"
+                                 else -result.better * margin)
 
     def decide(self):
         """The verdicts of families, and of comparisons that stand alone."""
-        families = {}
+        families, written = {}, collections.defaultdict(set)
         for result in self.results:
-            if result.found and result.row["kind"] != "every":
+            row = result.row
+            key = tuple(row[name] for name in ("data", "kind", "system", "baseline", "measure", "weights", "margin"))
+            written[row["family"]].add(key)
+            if result.found and row["kind"] != "every":
                 p = min(result.ps) if result.ps else result.found.two_sided()
-                row = result.row
-                key = tuple(row[name] for name in ("data", "kind", "system", "baseline", "measure", "weights", "margin"))
                 families.setdefault(row["family"] or id(result), {}).setdefault(key, []).append((p, result))
-        for members in families.values():
-            for adjusted, same in zip(rule.holm([found[0][0] for found in members.values()]), members.values()):
+        self.families = {name: (len(members), len(written[name])) for name, members in families.items() if name in written}
+        for name, members in families.items():
+            count = len(written[name]) if self.count_all and name in written else None
+            for adjusted, same in zip(rule.holm([found[0][0] for found in members.values()], count), members.values()):
                 for _, result in same:
                     result.p = adjusted
                     if result.status == "undecided":

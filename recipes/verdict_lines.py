@@ -89,15 +89,30 @@ def f1(columns, weights=None):
     return 200 * both / (right + found) if right + found else 0.0
 
 
+def weighted_f1(kinds, weights=None):
+    """The mean of the F1 of the types, each by its share of the right names."""
+    support = [sum(map(operator.mul, right, weights)) if weights else sum(right) for _, right, _ in kinds]
+    total = sum(support)
+    return sum(share * f1(columns, weights) for share, columns in zip(support, kinds)) / total if total else 0.0
+
+
+def types_of(paths):
+    """The types of names in the files."""
+    found = set()
+    for path in paths:
+        found |= {label.partition("-")[2] for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() for label in line.split()[-2:]}
+    return sorted(found - {""})
+
+
 def of_f1(outputs, baselines, measure, resamples=RESAMPLES):
     """(difference, low, high) of the means over files, one per seed, whose sentences are drawn again together."""
-    wanted = measure.partition("-")[2]
-    sides = [[counts(path, wanted) for path in paths] for paths in (outputs, baselines)]
-    lengths = {len(columns[0]) for side in sides for columns in side}
+    kinds = types_of([outputs[0]]) if measure == "F1-weighted" else [measure.partition("-")[2]]
+    sides = [[[counts(path, kind) for kind in kinds] for path in paths] for paths in (outputs, baselines)]
+    lengths = {len(columns[0]) for side in sides for model in side for columns in model}
     if len(lengths) != 1:
         raise files.Bad("--input and --baseline-input: the files have different numbers of sentences; expected the same test text")
     n, rng, drawn = lengths.pop(), random.Random(SEED), []
-    gap = lambda weights: operator.sub(*(statistics.fmean(f1(columns, weights) for columns in side) for side in sides))
+    gap = lambda weights: operator.sub(*(statistics.fmean(weighted_f1(model, weights) for model in side) for side in sides))
     for _ in range(resamples):
         times = collections.Counter(rng.choices(range(n), k=n))
         drawn.append(gap([times[i] for i in range(n)]))

@@ -21,7 +21,8 @@ SHORT = {"multi30k-sweep": "sweep", "rectified-attention-in-the-sweep": "ReLA in
          "translation-with-clauses": "clauses", "language-1200-updates": "language", "conll-2003": "CoNLL-2003",
          "ted-documents": "TED", "cifar-10": "CIFAR-10"}
 MEASURES = {"BLEU-valid": "BLEU, validation", "bits-valid": "bits, validation", "decode-speed": "decoding", "decode-128-speed": "decoding in batches of 128", "train-speed": "training",
-            "zeros": "zeros", "bits-per-dim": "bits per dim", "F1-signals": "F1 of signal words"}
+            "zeros": "zeros", "bits-per-dim": "bits per dim", "F1-signals": "F1 of signal words", "F1-weighted": "F1, mean of types by support",
+            "F1": "F1, all names", **{f"F1-{kind}": f"F1 of {kind}" for kind in ("LOC", "ORG", "PER", "MISC")}}
 BARE = ("BLEU", "d-BLEU", "bits", "divergence", "diversity", "zeros")  # measures that the setting makes clear
 OF_README = ("E-1", "X-4", "L-4", "R-16", "C-3")
 
@@ -43,9 +44,10 @@ def system(name):
     return f"`{match[1]}`{words}".replace("|", "\\|")
 
 
-def side(name, values, digits):
+def side(name, values, digits, planned=None):
     spread = f", SD {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{system(name)} {statistics.fmean(values):.{digits}f} ({len(values)}{spread})"
+    of = f" of {planned}" if planned and len(values) < int(planned) else ""
+    return f"{system(name)} {statistics.fmean(values):.{digits}f} ({len(values)}{of}{spread})"
 
 
 def interval(result, level, digits):
@@ -85,7 +87,7 @@ def difference(book, result):
     if row["kind"] == "analysis" and len(result.values) == 1:
         text = f"{system(row['system'])}, {label}: {signed(statistics.fmean(result.values[0]), digits)}"
     else:
-        text = (f"{label}: " if label not in BARE else "") + sides(result, digits)
+        text = (f"{label}: " if label not in BARE else "") + sides(result, digits, book.settings[row["data"]].get("seeds"))
     if not result.found:
         lines = of_lines(book, row, digits)
         return text + (f" (test lines, {lines})" if lines else "")
@@ -94,12 +96,12 @@ def difference(book, result):
     return f"{text} ({level:.0%} interval {interval(result, level, digits)}{margin})"
 
 
-def sides(result, digits):
+def sides(result, digits, planned=None):
     """Both sides and their difference: means where there is a verdict, else pairs of the same seed if there are any."""
     names = (result.row["system"], result.row["baseline"])
     if result.found or not result.pairs:
         gap = statistics.fmean(result.values[0]) - statistics.fmean(result.values[1])
-        return ", ".join(side(name, values, digits) for name, values in zip(names, result.values)) + f", {signed(gap, digits)}"
+        return ", ".join(side(name, values, digits, planned) for name, values in zip(names, result.values)) + f", {signed(gap, digits)}"
     columns = [f"{system(name)} " + " ".join(f"{value:.{digits}f}" for value in values) for name, values in zip(names, zip(*result.pairs))]
     return f"{', '.join(columns)}: " + ", ".join(signed(first - second, digits) for first, second in result.pairs)
 
@@ -123,27 +125,42 @@ def ours_cell(book, claim):
 
 
 def verdict_cell(book, claim):
-    """The claim's verdict, then those of its comparisons where they differ from it or have a reason."""
-    verdict, groups, parts = book.verdict(claim), grouped(book.of(claim)), []
+    """The claim's verdict, then that of each setting, with the comparisons that differ from it or have a reason."""
+    verdict, groups, parts = book.verdict(claim), grouped(book.of(claim)), {}
     for (data, scope), results in groups:
         place = [book.settings[data]["name"]] if len({data for (data, _), _ in groups}) > 1 else []
-        for status, why, names in distinct(results):
-            if status in (NOT_RUN, EXACT) or (status == verdict and not why) or (status, verdict) == (ONE, OTHER):
-                continue
-            label = ", ".join([*place, *([scope] if scope else []), *names])
-            parts.append((f"{label}: " if label else "") + (status if status != verdict or label else "") + (f" ({why})" if why else ""))
-    return verdict + "".join((" " if part.startswith(" (") else "; ") + part.strip() for part in dict.fromkeys(parts))
+        label, status = ", ".join([*place, *([scope] if scope else [])]), files.together([result.status for result in results])
+        cases = "; ".join(distinct(results))
+        if status in (NOT_RUN, EXACT) or (status == verdict and not cases) or ((status, verdict) == (ONE, OTHER) and not cases):
+            continue
+        shown = status if label and not (status == verdict and len(groups) == 1) else ""
+        parts.setdefault((f": {shown}" if shown else "") + (f" ({cases})" if cases else ""), []).append(f"; {label}" if shown else "")
+    return verdict + "".join("".join(labels) + said for said, labels in parts.items())
 
 
 def distinct(results):
-    """(status, reason, names of the compared systems) of results that share status and reason."""
+    """The comparisons of a setting by what is said of them, as in "`topk(2)`: undecided": nothing if all say the same without a reason."""
     found = {}
-    for result in results:
+    for result, name in zip(results, told_apart(results)):
+        if result.status not in (NOT_RUN, EXACT):
+            found.setdefault((result.status, result.why), []).append(name)
+    if len(found) == 1:
+        return [why for _, why in found if why]
+    return [f"{', '.join(dict.fromkeys(names))}: {status}" + (f", {why}" if why else "") for (status, why), names in found.items()]
+
+
+def told_apart(results):
+    """For each comparison of a setting, what tells it from the others: systems, baseline, measure, or what an analysis computes."""
+    def marks(result):
         row = result.row
-        name = system(row["system"]) if row["kind"] not in ("test", "arithmetic") else ""
-        found.setdefault((result.status, result.why), []).append(name)
-    return [(status, why, list(dict.fromkeys(name for name in names if name)) if len(found) > 1 else [])
-            for (status, why), names in found.items()]
+        baseline = f"against {system(row['baseline'])}" if row["baseline"] else ""
+        what = row["source"] if row["kind"] == "analysis" else ""
+        return [system(row["system"]), baseline, MEASURES.get(row["measure"], row["measure"]) or "", what or ""]
+
+    if results[0].row["kind"] in ("test", "arithmetic"):
+        return [""] * len(results)
+    columns = [column for column in zip(*map(marks, results)) if len(set(column)) > 1]
+    return [" ".join(mark for mark in row if mark) for row in zip(*columns)] or [system(result.row["system"]) for result in results]
 
 
 def links(claim):
@@ -199,6 +216,18 @@ def margins_table(book):
     return "\n".join(dict.fromkeys(lines))
 
 
+def families_table(book):
+    """How many comparisons Holm's correction counts in each table with intervals, and what would change if it counted all."""
+    full = files.Book(book.folder, book.root, count_all=True)
+    lines = ["| table | with an interval | written down | verdicts if all of these counted |", "|---|---|---|---|"]
+    for family, (judged, written) in book.families.items():
+        pairs = [(now, then) for now, then in zip(book.results, full.results) if now.row["family"] == family and now.status != then.status]
+        changes = "; ".join(f"{now.row['claim']}, {system(now.row['system'])} and {system(now.row['baseline'])}: {now.status} becomes {then.status}"
+                            for now, then in pairs)
+        lines.append(f"| {family} | {judged} | {written} | {changes or 'the same'} |")
+    return "\n".join(lines)
+
+
 def rates_table(rates, trials):
     lines = [f"| truth, {trials:,} trials each | false verdicts |", "|---|---|"]
     return "\n".join(lines + [f"| {name} | {rate:.1%} |" for name, rate in rates.items()])
@@ -221,13 +250,15 @@ def short(book, result):
     both = ", ".join(f"{system(name)} {statistics.fmean(side):.{digits}f}" for name, side in zip((row["system"], row["baseline"]), values))
     seeds = min(map(len, values))
     scope = f", {row['scope']}" if row["scope"] else ""
-    return f"{book.settings[row['data']]['name']}{scope}: {both}, {seeds} seed{'s' if seeds > 1 else ''}"
+    measure = "" if row["measure"] in BARE else f", {MEASURES.get(row['measure'], row['measure'])}"
+    return f"{book.settings[row['data']]['name']}{scope}{measure}: {both}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def blocks(book):
     """{name of a marked block: its text}, without the rates, which take minutes."""
     found = {section: section_table(book, section) for section in SECTIONS}
-    return found | {"counts": counts_table(book), "apart": apart_list(book), "margins": margins_table(book), "readme": readme_table(book)}
+    return found | {"counts": counts_table(book), "apart": apart_list(book), "margins": margins_table(book),
+                    "families": families_table(book), "readme": readme_table(book)}
 
 
 def rewritten(text, tables):

@@ -25,8 +25,8 @@ import verdict_rule as rule
 
 PAGES = ("docs/results.md", "README.md")
 TRIALS, SEED = 4000, 1
-F1_LINE = re.compile(r"^ *(?:(\w+): precision: *([\d.]+)%; recall: *([\d.]+)%; FB1: *([\d.]+)|accuracy: .*; precision: *([\d.]+)%; recall: "
-                     r"*([\d.]+)%; FB1: *([\d.]+))", re.MULTILINE)
+F1_TOTAL = re.compile(r"with (\d+) phrases; found: (\d+) phrases; correct: (\d+)")
+F1_TYPE = re.compile(r"^ *(\w+): precision: *([\d.]+)%; recall: *([\d.]+)%; FB1: *[\d.]+ +(\d+)", re.MULTILINE)
 
 
 def write(path, text):
@@ -80,10 +80,28 @@ def figures_of(run):
         if (file := run / f"{name}.bits").exists():
             yield "", measure.replace("BLEU", "bits"), file.read_text(encoding="utf-8").split()[0]
     if (file := run / "f1").exists():
-        for kind, *numbers in F1_LINE.findall(file.read_text(encoding="utf-8")):
-            numbers = numbers[:3] if kind else numbers[3:]
-            for measure, number in zip(("P", "R", "F1"), numbers):
-                yield "", f"{measure}-{kind}" if kind else measure, number
+        for measure, number in f1_figures(file.read_text(encoding="utf-8")):
+            yield "", measure, f"{number:.4f}"
+
+
+def f1_figures(text):
+    """(measure, percent) of what `fovea score` prints of names, from their counts: its own percentages have two digits. The counts of
+    a type follow from its rounded precision and recall, as long as it has fewer than 10,000 names."""
+    counts = {}
+    if total := F1_TOTAL.search(text):
+        right, found, both = map(int, total.groups())
+        counts[""] = (both, right, found)
+    for kind, precision, recall, found in F1_TYPE.findall(text):
+        both = round(float(precision) * int(found) / 100)
+        if both:
+            counts["-" + kind] = (both, round(100 * both / float(recall)), int(found))
+    for mark, (both, right, found) in counts.items():
+        if not mark:
+            yield from (("P", 100 * both / found), ("R", 100 * both / right))
+        yield f"F1{mark}", over_lines.f1(([both], [right], [found]))
+    kinds = [columns for mark, columns in counts.items() if mark]
+    if sum(right for _, right, _ in kinds) == counts.get("", (0, 0, 0))[1] > 0:
+        yield "F1-weighted", over_lines.weighted_f1([tuple([count] for count in columns) for columns in kinds])
 
 
 def progress(run):
@@ -154,9 +172,21 @@ def lines(options):
         difference, low, high, p = over_lines.of_bleu(*texts, options.tokenize, options.documents)
     else:
         raise files.Bad("--input and --baseline-input: expected one file each and --reference for BLEU, or --measure F1")
+    drop_older_range(options, measure)
     append("lines", [{"data": options.data, "system": options.system, "baseline": options.baseline, "seed": options.seed,
                       "measure": measure, "low": low, "high": high, "p": p, "recorded": commit()}], options.results)
     print(f"{options.system} less {options.baseline}, seed {options.seed}: {difference} (95% interval {low} to {high})")
+
+
+def drop_older_range(options, measure):
+    """Takes the interval of fewer seeds out of lines.tsv, which the new one replaces."""
+    path = options.results / "lines.tsv"
+    first, *rows = path.read_text(encoding="utf-8").splitlines()
+    wanted = (options.data, options.system, options.baseline)
+    kept = [row for row in rows for cells in [row.split("\t")]
+            if not ("-" in options.seed and "-" in cells[3] and tuple(cells[:3]) == wanted and cells[4] == measure)]
+    if len(kept) < len(rows):
+        write(path, "".join(row + "\n" for row in [first, *kept]))
 
 
 def rewrite(options):
@@ -243,7 +273,7 @@ def parsed():
     for option in ("input", "baseline-input"):
         over.add_argument(f"--{option}", nargs="+", required=True, metavar="FILE")
     over.add_argument("--reference")
-    over.add_argument("--measure", help="F1 or F1-TYPE, of columns by fovea tag, one file per seed (BLEU, d-BLEU with --documents)")
+    over.add_argument("--measure", help="F1, F1-weighted or F1-TYPE, of columns by fovea tag, one file per seed (BLEU, d-BLEU with --documents)")
     over.add_argument("--tokenize", default="13a")
     over.add_argument("--documents", action="store_true")
     return parser.parse_args()

@@ -53,6 +53,7 @@ class Rule(unittest.TestCase):
     def test_holm(self):
         self.assertEqual([round(p, 9) for p in rule.holm([0.01, 0.04, 0.03])], [0.03, 0.06, 0.06])
         self.assertEqual(rule.holm([0.9, 0.6]), [1.0, 1.0])
+        self.assertEqual([round(p, 9) for p in rule.holm([0.01, 0.04], count=3)], [0.03, 0.08])
 
     def test_margins(self):
         """An error of .1 with 8 degrees reaches .186 at 90%."""
@@ -70,10 +71,15 @@ class Rule(unittest.TestCase):
         self.assertEqual([of(2.4, 2.4), of(2.4, 2.2), of(2.4, -2.5), of(2.4, -3)], ["holds", "undecided", "undecided", "does not hold"])
 
     def test_speed(self):
-        self.assertEqual([rule.by_ratio([0.95, 0.96, 0.94, 0.95, 0.95], published) for published in (1.0, 1.05, 1.2)],
+        def judge(ratios, published, slow=False):
+            found = rule.speed(ratios, published, slow)
+            return rule.by_difference(found, found.two_sided(), -1 if slow else 1)
+
+        self.assertEqual([judge([0.95, 0.96, 0.94, 0.95, 0.95], published) for published in (1.0, 1.05, 1.2)],
                          ["holds", "undecided", "does not hold"])
-        self.assertEqual([rule.by_ratio([0.30, 0.31, 0.29, 0.30, 0.30], published, slow=True) for published in (0.3, 0.2)],
+        self.assertEqual([judge([0.30, 0.31, 0.29, 0.30, 0.30], published, slow=True) for published in (0.3, 0.2)],
                          ["holds", "does not hold"])
+        self.assertAlmostEqual(rule.speed([0.9] * 5, 1.0).difference, 0)
 
     def test_jackknife(self):
         """1, 2, 3 have the error sqrt(2/3 * 2); t of two degrees is 4.302653."""
@@ -82,10 +88,17 @@ class Rule(unittest.TestCase):
         self.assertAlmostEqual(low + high, 5)
 
     def test_early(self):
-        self.assertEqual([rule.too_early(values, 41.02, "BLEU") for values in ([39.1, 39.02], [39.1, 39.01])], [False, True])
-        self.assertEqual([rule.too_early(values, 1.0, "bits") for values in ([1.0, 1.05], [1.0, 1.051])], [False, True])
-        final, half = rule.Estimate(1.0, 1.0, 8), lambda difference: rule.Estimate(difference, 1.0, 8)
-        self.assertEqual([rule.contradicted(final, half(difference)) for difference in (1, -2, -3)], [False, False, True])
+        """By the better side; the interval at half reaches by 2.3 errors of 1; a third is the most by which D may shrink."""
+        for unit, best, cases in (("BLEU", 41.02, {(30, 39.02): False, (39.01, 30): True}), ("bits", 1.0, {(1.05, 9): False, (9, 1.051): True}),
+                                  ("F1", 80.0, {(76, 10): False, (75.9, 75.9): True})):
+            self.assertEqual({values: rule.too_early(values, best, unit) for values in cases}, cases)
+        final, half = rule.Estimate(1.0, 0.01, 8), lambda difference: rule.Estimate(difference, 1.0, 8)
+        said = [rule.contradicted(final, half(difference)).partition(" ")[0] for difference in (1, 1.49, 1.51, -2, -3)]
+        self.assertEqual(said, ["", "", "it", "", "the"])
+        self.assertEqual(rule.contradicted(rule.Estimate(1.0, 1.0, 8), half(4)), "")  # an end that decides nothing
+        lost = rule.Estimate(-3.0, 0.01, 8)  # by 2 more than a margin of 1
+        said = [rule.contradicted(lost, half(difference), at=-1).partition(" ")[0] for difference in (-3, -3.9, -4.1, 1, 2)]
+        self.assertEqual(said, ["", "", "it", "", "the"])
 
 
 class FalseRates(unittest.TestCase):

@@ -62,6 +62,25 @@ class Pages(unittest.TestCase):
         wanted = [f"{letter}-{i}" for letter, count in (("E", 15), ("X", 33), ("L", 38), ("R", 27), ("C", 15)) for i in range(1, count + 1)]
         self.assertEqual(ids, wanted)
 
+    def test_families(self):
+        """The family of a comparison is the first table or figure that its claim names."""
+        where = {claim["id"]: claim["where"] for claim in self.book.claims}
+        papers = {mark: page.NAMES[section] for section, mark in page.SECTIONS.items()}
+        for row in self.book.comparisons:
+            place = re.search(r"\b[TF]\d+", where[row["claim"]])
+            wanted = f"{papers[row['claim'][0]]} {place[0]}" if place and row["kind"] not in ("every", "test", "arithmetic") else None
+            self.assertEqual(row["family"], wanted, row)
+
+    def test_seeds_of_a_sweep(self):
+        """A seed counts when all systems of the sweep have it, and nobody skips one."""
+        seeds = {}
+        for run in self.book.runs:
+            if self.book.settings[run["data"]]["seeds"] and run["measure"] == "F1":
+                seeds.setdefault((run["data"], run["system"]), []).append(int(run["seed"]))
+        self.assertEqual(len({tuple(found) for found in seeds.values()}), 1)
+        for found in seeds.values():
+            self.assertEqual(found, list(range(1, len(found) + 1)))
+
     def test_trainings(self):
         """Each training that a claim names is a section of its page."""
         headings = re.findall(r"^##+ (.*)", (ROOT / "docs" / "trainings.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -101,8 +120,8 @@ class Files(unittest.TestCase):
         empty = "-"
         self.table("claims", [["id", "rank", "where", "claim", "published", "note", "training", "ours", "not-judged"],
                               ["Z-1", "1", "T1", "a beats b", "1", empty, "here", empty, empty]])
-        self.table("settings", [["data", "name", "training", "unit", "best", "source", "half"],
-                                ["d", "D", "here", "BLEU", "41", "-", "h"], ["h", "H", "here", "BLEU", "-", "-", "-"]])
+        self.table("settings", [["data", "name", "training", "unit", "best", "source", "half", "seeds"],
+                                ["d", "D", "here", "BLEU", "41", "-", "h", "4"], ["h", "H", "here", "BLEU", "-", "-", "-", "-"]])
         self.comparisons([["Z-1", "d", "difference", "a", "b", "BLEU", "+"]])
         self.runs([])
         self.table("lines", [["data", "system", "baseline", "seed", "measure", "low", "high", "p", "recorded"]])
@@ -142,13 +161,37 @@ class Files(unittest.TestCase):
 
     def test_early(self):
         above, below = ("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p")
-        far = ("d", "b", [30.1, 30.0, 29.9], "p")
-        for rows, why in (([above, far, *self.HALF], "more than 2 BLEU"), ([above, below], "no figures of both sides after half"),
-                          ([above, below, ("h", "a", [30], "p"), ("h", "b", [39], "p")], "the sign is another")):
+        lower = [("d", "a", [38.1, 38.0, 37.9], "p"), ("d", "b", [30.1, 30.0, 29.9], "p")]
+        for rows, why in (([*lower, *self.HALF], "both sides are more than 2 BLEU"), ([above, below], "no figures of both sides after half"),
+                          ([above, below, ("h", "a", [30], "p"), ("h", "b", [39], "p")], "the sign is another"),
+                          ([above, below, ("h", "a", [39], "p"), ("h", "b", [37], "p")], "it has shrunk by more than a third")):
             self.runs(rows)
             verdict, reason = self.verdict()
             self.assertEqual(verdict, "undecided, early")
             self.assertIn(why, reason)
+
+    def test_loss_is_no_excuse(self):
+        """A side that is near the best known model makes a large loss of the other one count; so it is with a margin."""
+        lost = [("d", "b", [40.1, 40.0, 39.9], "p"), ("d", "a", [30.1, 30.0, 29.9], "p"), ("h", "b", [38], "p"), ("h", "a", [28], "p")]
+        self.runs(lost)
+        self.assertEqual(self.verdict(), ("does not hold", ""))
+        self.comparisons([["Z-1", "d", "not-worse", "a", "b", "BLEU", "+", "9"]])
+        self.assertEqual(self.verdict(), ("does not hold", ""))
+        self.runs(lost[:3] + [("h", "a", [26], "p")])  # beyond the margin by 1 in the end and by 3 at half
+        self.assertEqual(self.verdict()[0], "undecided, early")
+
+    def test_models_are_early_by_every_measure(self):
+        """Models far from the best BLEU are early by their BERTScore, too; an analysis and CIDEr are not judged by it."""
+        far = [("d", "a", [30.1, 30.0, 29.9], "p"), ("d", "b", [29.1, 29.0, 28.9], "p")]
+        for measure, wanted in (("BERTScore", "undecided, early"), ("accuracy", "undecided, early"), ("CIDEr", "holds")):
+            self.runs(far)
+            path = self.results / "runs.tsv"
+            first, *rows = path.read_text().splitlines()
+            path.write_text("\n".join([first, *rows, *(row.replace("BLEU", measure) for row in rows)]) + "\n")
+            self.comparisons([["Z-1", "d", "difference", "a", "b", measure, "+"]])
+            self.assertEqual(self.verdict()[0], wanted, measure)
+        self.assertEqual([files.yardsticks({"measure": measure}) for measure in ("F1-ORG", "BLEU-valid", "bits-per-dim", "d-BLEU", "AER")],
+                         [("F1", "F1-ORG"), ("BLEU", "BLEU-valid"), ("bits-per-dim",), ("d-BLEU",), ()])
 
     def test_lines_widen(self):
         """The difference of 1 holds over seeds alone; test lines that reach by 2 leave it open."""
@@ -161,7 +204,7 @@ class Files(unittest.TestCase):
     def test_family(self):
         """2.57 errors, with six degrees, are p = .042: enough alone, and not as the smaller of two."""
         self.runs([("d", "a", [40.0, 40.1, 40.2], "p"), ("d", "b", [39.79, 39.89, 39.99], "p"), ("d", "c", [39.9, 40.0, 40.1], "p"),
-                   ("h", "a", [40], "p"), ("h", "b", [39], "p"), ("h", "c", [39], "p")])
+                   ("h", "a", [39.3], "p"), ("h", "b", [39.1], "p"), ("h", "c", [39.1], "p")])
         row = lambda baseline: ["Z-1", "d", "difference", "a", baseline, "BLEU", "+", "-", "-", "T"]
         self.comparisons([row("b")])
         alone = files.Book(self.results).results[0]
@@ -171,6 +214,23 @@ class Files(unittest.TestCase):
         first = files.Book(self.results).results[0]
         self.assertAlmostEqual(first.p, 2 * alone.p)
         self.assertEqual(first.status, "undecided")
+        self.comparisons([row("b"), row("later")])  # one that nobody has run counts only where it is asked for
+        self.assertEqual([files.Book(self.results, count_all=every).results[0].status for every in (False, True)], ["holds", "undecided"])
+        book = files.Book(self.results)
+        self.assertEqual(book.families, {"T": (1, 2)})
+        self.assertIn("| T | 1 | 2 | Z-1, a and b: holds becomes undecided |", page.families_table(book))
+
+    def test_speed_is_in_the_family(self):
+        """Five ratios whose p is .043 alone, and .086 beside one more."""
+        ratios = [1.0, 1.02, 1.04, 1.06, 1.08]
+        found = rule.speed(ratios, 1.11)
+        self.assertTrue(0.025 < found.two_sided() < 0.05)
+        self.runs([("d", "a", ratios, "p"), ("d", "b", [1.0] * 5, "p"), ("d", "c", [1.02] * 5, "p")])
+        row = lambda baseline: ["Z-1", "d", "as-fast", "a", baseline, "BLEU", "+", "1.11", "-", "T"]
+        self.comparisons([row("b")])
+        self.assertEqual(self.verdict()[0], "holds")
+        self.comparisons([row("b"), row("c")])
+        self.assertEqual(files.Book(self.results).results[0].status, "undecided")
 
     def test_scope_is_not_the_claim(self):
         self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), *self.HALF])
@@ -178,6 +238,27 @@ class Files(unittest.TestCase):
         book = files.Book(self.results)
         self.assertEqual((book.results[0].status, book.verdict(book.claims[0])), ("holds", "other conditions"))
         self.assertEqual(page.verdict_cell(book, book.claims[0]), "other conditions; another start: holds")
+        self.assertIn("a 40.00 (3 of 4, SD 0.10)", page.ours_cell(book, book.claims[0]))
+
+    def test_one_verdict_of_a_setting(self):
+        """A comparison that fails decides for its setting, and the cell names it: by its measure, baseline or system."""
+        self.runs([("d", "a", [40.1, 40.0, 39.9], "p"), ("d", "b", [39.1, 39.0, 38.9], "p"), ("d", "c", [40.6, 40.5, 40.4], "p"), *self.HALF,
+                   ("h", "c", [40.6], "p")])
+        row = lambda system, baseline: ["Z-1", "d", "difference", system, baseline, "BLEU", "+", "-", "-", "-", "-", "another start"]
+        for rows, wanted in (([row("a", "b"), row("a", "c")], "does not hold (against b: holds; against c: does not hold)"),
+                             ([row("a", "b"), row("b", "c")], "does not hold (a against b: holds; b against c: does not hold)"),
+                             ([row("a", "b"), row("c", "b")], "holds")):
+            self.comparisons(rows)
+            book = files.Book(self.results)
+            self.assertEqual(page.verdict_cell(book, book.claims[0]), "other conditions; another start: " + wanted)
+
+    def test_told_apart(self):
+        row = {"kind": "difference", "system": "a", "baseline": "b", "source": None}
+        by = lambda **changes: page.told_apart([files.Result(row | {"measure": "F1-ORG"}), files.Result(row | {"measure": "F1-ORG"} | changes)])
+        self.assertEqual(by(measure="F1-LOC"), ["F1 of ORG", "F1 of LOC"])
+        self.assertEqual(by(baseline="c"), ["against b", "against c"])
+        self.assertEqual(by(system="c", measure="F1-LOC"), ["a F1 of ORG", "c F1 of LOC"])
+        self.assertEqual(by(), ["a", "a"])
 
     def test_analysis(self):
         """Slopes of three models, 1, 2 and 3 per layer: 2 +- 4.303 / sqrt(3)."""
@@ -207,6 +288,11 @@ class Files(unittest.TestCase):
         self.runs([("d", "a", [1], "p"), ("d", "a", [1], "p")])
         with self.assertRaisesRegex(files.Bad, "stands 2 times; expected once"):
             files.Book(self.results)
+        self.runs([("d", "a", [1, 2], "p"), ("d", "b", [1, 2, 3], "p")])
+        self.table("lines", [["data", "system", "baseline", "seed", "measure", "low", "high", "p", "recorded"],
+                             ["d", "a", "b", "1-2", "BLEU", "-3", "1", "-", "-"]])
+        with self.assertRaisesRegex(files.Bad, "got the seeds 1-2; expected those of 'b' in runs.tsv, 1 2 3"):
+            files.Book(self.results)
         (self.results / "runs.tsv").write_text("data\tsystem\nd\n")
         with self.assertRaisesRegex(files.Bad, "line 2 has 1 columns; expected the 2"):
             files.Book(self.results)
@@ -235,15 +321,17 @@ class Files(unittest.TestCase):
         window = self.finished_run("window-k2-seed3", 3, test_bleu="39.50\n")
         (window / "test-all-keys.bleu").write_text("38.10\n")
         (window / "test.bertscore").write_text("0.812345 encoder 3\n")
-        f1 = "accuracy:  95.02%; precision:  61.51%; recall:  69.27%; FB1:  65.16\n  LOC: precision:  79.88%; recall:  78.66%; FB1:  79.26  1809\n"
+        # 6 of 7 names found are right, and 8 are in the text: two digits would give 80.00 for every F1.
+        f1 = ("processed 99 tokens with 8 phrases; found: 7 phrases; correct: 6.\naccuracy:  95.02%; precision:  85.71%; recall:  75.00%; FB1:  80.00\n"
+              "   LOC: precision:  83.33%; recall:  83.33%; FB1:  83.33  6\n   PER: precision: 100.00%; recall:  50.00%; FB1:  66.67  1\n")
         names = self.finished_run("full-tagged-seed1", 1, f1=f1)
         result = self.call("add", "--data", "d", "--processor", "P", window, names)
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = {(run["system"], run["seed"], run["measure"]): run for run in files.table("runs", self.results)}
         self.assertEqual({key: run["value"] for key, run in rows.items()}, {
-            ("window(2)", "3", "BLEU"): "39.50", ("window(2)", "3", "BERTScore"): "0.812345", ("window-train(2)", "3", "BLEU"): "38.10", ("full-tagged", "1", "P"): "61.51",
-            ("full-tagged", "1", "R"): "69.27", ("full-tagged", "1", "F1"): "65.16", ("full-tagged", "1", "P-LOC"): "79.88",
-            ("full-tagged", "1", "R-LOC"): "78.66", ("full-tagged", "1", "F1-LOC"): "79.26"})
+            ("window(2)", "3", "BLEU"): "39.50", ("window(2)", "3", "BERTScore"): "0.812345", ("window-train(2)", "3", "BLEU"): "38.10", ("full-tagged", "1", "P"): "85.7143",
+            ("full-tagged", "1", "R"): "75.0000", ("full-tagged", "1", "F1"): "80.0000", ("full-tagged", "1", "F1-LOC"): "83.3333",
+            ("full-tagged", "1", "F1-PER"): "66.6667", ("full-tagged", "1", "F1-weighted"): "79.1667"})
         run = rows["window(2)", "3", "BLEU"]
         self.assertEqual([run[key] for key in ("updates", "cpu-seconds", "processor", "precision", "share")], ["200", "7.5", "P", "bfloat16", "0.5"])
         before = (self.results / "runs.tsv").read_bytes()
@@ -295,11 +383,22 @@ class Files(unittest.TestCase):
         self.assertEqual(self.call(*command, "--input", all_names, all_names, "--baseline-input", half, half).returncode, 0)
         row, = files.table("lines", self.results)
         self.assertEqual([row[key] for key in ("seed", "measure", "low", "high", "p")], ["1-2", "F1", f"{low:.2f}", f"{high:.2f}", None])
+        self.assertEqual(self.call(*command[:-3], "1-3", *command[-2:], "--input", *[all_names] * 3, "--baseline-input", *[half] * 3).returncode, 0)
+        self.assertEqual([row["seed"] for row in files.table("lines", self.results)], ["1-3"])  # more seeds take the place of fewer
         half.write_text("a O\n")
         self.refused(*command, "--input", all_names, "--baseline-input", half, says="got the line 'a O'; expected a word")
         half.write_text("a O O\n")
         self.refused(*command, "--input", all_names, "--baseline-input", half, says="different numbers of sentences")
         self.refused(*command[:-2], "--input", all_names, "--baseline-input", half, says="expected one file each and --reference")
+
+    def test_weighted_f1(self):
+        """Types with 3 and 1 names and F1 of 100 and 0 give 75; with the second sentence twice, 3 and 2 give 60."""
+        types = [([3, 0], [3, 0], [3, 0]), ([0, 0], [0, 1], [0, 0])]
+        self.assertEqual([lines.weighted_f1(types), lines.weighted_f1(types, [1, 2]), lines.weighted_f1(types[:1])], [75, 60, 100])
+        text = self.folder / "text"
+        text.write_text("A I-PER I-PER\nB O O\nC I-LOC O\n\n")
+        self.assertEqual(lines.types_of([text]), ["LOC", "PER"])
+        self.assertEqual(lines.of_f1([text], [text], "F1-weighted", 3), (0, 0, 0))
 
     def test_speed_pairs(self):
         """A stand-in for fovea, in which a model named 30 has the speeds 30 and 31, and the order of the calls."""

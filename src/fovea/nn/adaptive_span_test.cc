@@ -196,8 +196,8 @@ TEST(AdaptiveSpan, GroupsOfHeadsChangeNothing) {
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       const Computed all(c, x, type);
       const std::string stage = k > 0 ? "+topk(4)" : "";
-      EXPECT_EQ(print(all.tables.mechanism), cat("2*span(64,16)", stage, ";1*span(192,16)", stage, ";1*span(64,16)", stage,
-                                          ";1*span(256,16)", stage));
+      EXPECT_EQ(print(all.tables.mechanism), cat("2*span(64,16)", stage, ";1*span(192,16)", stage, ";1*span(64,16)",
+                                                 stage, ";1*span(256,16)", stage));
       for (int64_t h = 0; h < c.heads(); ++h) {
         SpanCase one = c;
         one.shares = {c.shares[static_cast<size_t>(h)]};

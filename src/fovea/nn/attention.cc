@@ -65,8 +65,8 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   // resolve() makes sure that all head groups share the norm.
   if (needs.gain || needs.gate || needs.bias) {
     const HeadNorm::Width widths = {width, place.head_dim()};
-    head_norm_ = register_module("head_norm",
-                                 std::make_shared<HeadNorm>(mechanism.training.front().spec.norm, widths, scope));
+    head_norm_ =
+        register_module("head_norm", std::make_shared<HeadNorm>(mechanism.training.front().spec.norm, widths, scope));
   }
   if (place.relative.any()) {
     const RelativeShape shape = {place.heads, place.head_dim(), place.kind == AttentionKind::kCausal};
@@ -77,8 +77,8 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
   mixture_ = ClauseMixture(*this, needs, {place.heads, width}, scope);
   if (!clusters_of_heads(mechanism.training).empty())
-    routing_ = register_module("routing", std::make_shared<Routing>(mechanism.training, place.head_dim(),
-                                                                    place.routing, scope / "routing"));
+    routing_ = register_module(
+        "routing", std::make_shared<Routing>(mechanism.training, place.head_dim(), place.routing, scope / "routing"));
   replace_mechanism(mechanism);
 }
 

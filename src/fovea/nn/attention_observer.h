@@ -17,7 +17,7 @@ struct SeenAttention {
   const at::Tensor& q;  // packed, [T, H, D]
   const at::Tensor& k;
   const LayerSpec& spec;
-  const AttentionLayerPointer layer;  // the same; null with clauses
+  const AttentionLayerPointer layer;                    // the same; null with clauses
   const ops::AttentionOptions& options;                 // with offsets; dropout is to be left out
   const std::vector<ops::RoutedRows>& routed;           // the weights of routed heads
   const at::Tensor weights;                             // dense [B, H, N_q, N_k], of attention with clauses alone

@@ -124,8 +124,8 @@ std::vector<ClauseHeads> clause_heads(const LayerSpec& spec) {
     const ClauseAttention* clauses = group.spec.clauses();
     if (clauses != nullptr) part.source = Pairs{};
     part.norm = NoNorm{};
-    result.push_back(
-        {first, group.num_heads, layer_of(part, group.num_heads), clauses != nullptr ? std::optional(*clauses) : std::nullopt});
+    result.push_back({first, group.num_heads, layer_of(part, group.num_heads),
+                      clauses != nullptr ? std::optional(*clauses) : std::nullopt});
     first += group.num_heads;
   }
   return result;

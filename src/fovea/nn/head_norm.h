@@ -10,8 +10,8 @@
 
 namespace fovea::nn {
 
-// The parameters of the norm over an attention's concatenated heads: gain, gate and bias [M], those that the
-// mechanism's norm reads.
+// The parameters of the norm over an attention's concatenated heads: gain, gate and bias [M], as far as the
+// mechanism's norm reads them.
 class HeadNorm : public torch::nn::Module {
  public:
   struct Width {

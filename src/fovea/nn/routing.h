@@ -42,7 +42,7 @@ class Routing : public torch::nn::Module {
   at::Tensor centroids_, counts_, means_;
 };
 
-// What a full pass reads of routed heads, and what it leaves to tell.
+// The inputs of a full pass from routed heads, and the figures that it leaves.
 class RoutedPass {
  public:
   struct Of {
@@ -56,7 +56,7 @@ class RoutedPass {
   RoutedPass& operator=(const RoutedPass&) = delete;
 
   const ops::RoutingInputs& inputs() const { return inputs_; }
-  // The same for weights that are computed again, from the lists; their clusters are known.
+  // The inputs for weights that are computed again: from the lists, because the clusters are known.
   const ops::RoutingInputs& known();
   const std::vector<ops::RoutedRows>& rows() const { return rows_; }
   // Figures of the pass for the log: of each name the mean over attentions. In training also the commitment loss and

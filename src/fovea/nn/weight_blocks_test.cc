@@ -40,7 +40,8 @@ Collected collect(const SeenAttention& seen, int64_t most) {
         }
       },
       most);
-  EXPECT_LT((all.weights - dense).abs().max().item<double>(), 1e-6) << print(seen.spec) << ": rounding of float32 products";
+  EXPECT_LT((all.weights - dense).abs().max().item<double>(), 1e-6)
+      << print(seen.spec) << ": rounding of float32 products";
   EXPECT_TRUE(all.weights.eq(0).equal(dense.eq(0))) << print(seen.spec);
   return all;
 }

@@ -137,7 +137,8 @@ LayerCall checked_call(const CoreTensors& x, UserCall given) {
     heads += group.num_heads;
     if (group.reads_alpha) check_alpha_shape(options.alpha, group.spec, x.q.size(1));
   }
-  if (heads != x.q.size(1)) throw Error(cat("attention: q has ", x.q.size(1), " heads; expected ", heads, ", the layer's"));
+  if (heads != x.q.size(1))
+    throw Error(cat("attention: q has ", x.q.size(1), " heads; expected ", heads, ", the layer's"));
   share_lengths(x.q, x.k, layer, options);
   for (const auto& [name, member] : kSequenceVectors) {
     if (std::optional<at::Tensor>& vector = options.*member) vector = vector->contiguous();
@@ -189,8 +190,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return attention(q, k, v, resolved_layer(spec, q.size(1)), options);
 }
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     AttentionLayerPointer layer, const AttentionOptions& given) {
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionLayerPointer layer,
+                     const AttentionOptions& given) {
   check_layout({q, k, v});
   UserCall user{std::move(layer), given, key_sharing(q, k, given)};
   const auto [x, value_width] = of_one_width({q, k, v}, user.options);

@@ -10,9 +10,9 @@ namespace fovea::ops {
 
 // Attention of every head group of the layer, then the norm over concatenated heads. The layout of q, as wide as v;
 // differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset. Throws an Error if inputs do not fit.
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     AttentionLayerPointer layer, const AttentionOptions& options);
-// The same for a text ("topk(8)", "4*local(256);4*full"), which is parsed once.
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionLayerPointer layer,
+                     const AttentionOptions& options);
+// Takes the layer from a text ("topk(8)", "4*local(256);4*full"), which is parsed once.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
                      const AttentionOptions& options);
 

@@ -12,7 +12,7 @@
 namespace fovea::ops {
 namespace {
 
-// The dispatcher would send a call with one tensor elsewhere to that device.
+// Each tensor lies where it is read.
 void check_devices(const at::Device& device, const AttentionOptions& options) {
   const auto check_one = [&](const char* name, const std::optional<at::Tensor>& x, const at::Device& wanted) {
     if (!x || x->device() == wanted || x->device() == device) return;  // vectors of lengths are checked where read
@@ -63,13 +63,11 @@ void check_layout(const CoreTensors& inputs) {
 void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
   check_layout(inputs);
   const auto& [q, k, v] = inputs;
-  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sizes() != v.sizes() ||
-      k.size(1) != key_heads(q, keys) || k.size(-1) != q.size(-1) ||
-      (q.dim() == 4 && k.size(0) != q.size(0))) {
-    throw Error(
-        cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
-            "; expected equal heads, head sizes and batches, and k like v",
-            q.dim() == k.dim() && k.size(1) < q.size(1) ? "; fewer heads of k and v go with enable_gqa" : ""));
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sizes() != v.sizes() || k.size(1) != key_heads(q, keys) ||
+      k.size(-1) != q.size(-1) || (q.dim() == 4 && k.size(0) != q.size(0))) {
+    throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
+                    "; expected equal heads, head sizes and batches, and k like v",
+                    q.dim() == k.dim() && k.size(1) < q.size(1) ? "; fewer heads of k and v go with enable_gqa" : ""));
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
       v.device() != q.device() || !is_supported(q.scalar_type())) {
@@ -136,8 +134,8 @@ namespace {
 
 // Whether x has q's shape except for the last dimension.
 bool has_shape_of_queries(const at::Tensor& x, const at::Tensor& q) {
-  return x.dim() == q.dim() && x.sizes().slice(0, static_cast<size_t>(q.dim() - 1)) ==
-                                   q.sizes().slice(0, static_cast<size_t>(q.dim() - 1));
+  return x.dim() == q.dim() &&
+         x.sizes().slice(0, static_cast<size_t>(q.dim() - 1)) == q.sizes().slice(0, static_cast<size_t>(q.dim() - 1));
 }
 
 struct WantedTensor {

@@ -44,7 +44,8 @@ kernels::OffsetRanges offset_ranges(const CoreTensors& x, const LayerCall& call)
   return ranges;
 }
 
-// Of all heads; with a spec where there is one head group, for the reference. Heads are dimension 1 of both layouts.
+// Describes the call of all heads; with a spec where there is one head group, for the reference. Heads are dimension 1
+// of both layouts.
 AttentionProblem problem_of(const CoreTensors& x, const LayerCall& call, Phase phase) {
   check_inputs(x, call.keys());
   check_rate(call.dropout, "attention: dropout");
@@ -139,7 +140,8 @@ TokenOutput forward_by_reference(const CoreTensors& x, const LayerCall& call) {
 
 // Adds a group's gradient to that of all heads, at [first, first + count) of dimension `dim`.
 void add_part(const at::Tensor& to, const at::Tensor& grad, int64_t dim, int64_t first) {
-  if (to.defined() && grad.defined()) to.narrow(dim, to.size(dim) == grad.size(dim) ? 0 : first, grad.size(dim)).add_(grad);
+  if (to.defined() && grad.defined())
+    to.narrow(dim, to.size(dim) == grad.size(dim) ? 0 : first, grad.size(dim)).add_(grad);
 }
 
 TokenGradients backward_by_reference(const CoreTensors& x, const LayerCall& call, const GroupedCall& groups,

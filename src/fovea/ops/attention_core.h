@@ -32,7 +32,7 @@ LayerCall layer_call(AttentionOptions options, AttentionLayerPointer layer);
 
 using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
 
-// What the kernels of all groups left for backward (kernels/call/groups.h); undefined without backward.
+// The numbers that the kernels of all groups left for backward (kernels/call/groups.h); undefined without backward.
 struct SavedTensors {
   at::Tensor floats, ints;
 };
@@ -43,7 +43,7 @@ struct LayerOutput {
   SavedTensors saved;
 };
 
-// As the inputs; undefined for those that a call does not have, and terms that are not wanted.
+// As the inputs; undefined where a call does not have them, or does not want them.
 struct LayerGradients {
   at::Tensor q, k, v, alpha;
   TermTensors terms;

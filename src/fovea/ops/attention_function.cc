@@ -64,7 +64,6 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const Recorded recorded("fovea::attention_backward");
     refuse_second_derivatives("attention");
     variable_list result(kInputs + 1);
     const at::Tensor grad_sums = grads.size() > 1 ? grads[1] : at::Tensor();
@@ -105,17 +104,17 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 Attended attend(const CoreTensors& x, const LayerCall& call) {
   const Recorded recorded("fovea::attention");
   const TermTensors& terms = call.offsets;
-  const variable_list inputs{x.q,           x.k,            x.v,           tensor_or_none(call.alpha),
-                             terms.by_head, terms.by_query, terms.queries, terms.rows};
+  const variable_list inputs{x.q,           x.k,       x.v, tensor_or_none(call.alpha), terms.by_head, terms.by_query,
+                             terms.queries, terms.rows};
   refuse_tangents(inputs, "attention");
   if (!wants_gradient(inputs)) {
     const at::AutoDispatchBelowADInplaceOrView below;
     LayerOutput output = layer_forward(x, call, Phase::kInference);
     return {std::move(output.out), std::move(output.sums)};
   }
-  const variable_list result = AttentionFunction::apply(
-      x.q, x.k, x.v, some_or_none(inputs[kAlphaPlace]), some_or_none(terms.by_head), some_or_none(terms.by_query),
-      some_or_none(terms.queries), some_or_none(terms.rows), call);
+  const variable_list result = AttentionFunction::apply(x.q, x.k, x.v, some_or_none(inputs[kAlphaPlace]),
+                                                        some_or_none(terms.by_head), some_or_none(terms.by_query),
+                                                        some_or_none(terms.queries), some_or_none(terms.rows), call);
   return {result[0], result.size() > 1 ? result[1] : at::Tensor()};
 }
 

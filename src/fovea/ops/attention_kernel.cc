@@ -26,7 +26,7 @@ at::Tensor clear_padding(const at::Tensor& rows, const TokenCall& call, int64_t 
   return covered == rows.size(0) ? rows : rows.zero_();
 }
 
-// The same for a term by offset, of which the heads of a group that does not take it are zero too.
+// Clears a term by offset where no kernel writes: in padding, and in all heads if some group does not take the term.
 at::Tensor clear_term(const at::Tensor& rows, const KernelCall& call, kernels::OffsetRange kernels::OffsetRanges::*of) {
   for (const kernels::GroupProblem& group : call.groups.groups) {
     if ((group.problem.offsets.*of).count == 0) return rows.zero_();

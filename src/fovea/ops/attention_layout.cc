@@ -35,9 +35,7 @@ kernels::TensorView view_of(const at::Tensor& x) {
 }
 
 at::Tensor token_rows(const at::Tensor& x) {
-  const at::Tensor rows =
-      x.dim() == 3 ? x
-                   : x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
+  const at::Tensor rows = x.dim() == 3 ? x : x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
   return rows.size(2) < 2 || rows.stride(2) == 1 ? rows : rows.contiguous();
 }
 

@@ -32,8 +32,8 @@ struct LayerCase {
   bool learns = false;
 };
 std::ostream& operator<<(std::ostream& to, const LayerCase& c) {
-  return to << c.spec << ' ' << c.heads << '/' << c.key_heads << ' ' << name_of(c.kind) << (c.dense ? " dense" : " packed")
-            << " terms " << static_cast<int>(c.terms);
+  return to << c.spec << ' ' << c.heads << '/' << c.key_heads << ' ' << name_of(c.kind)
+            << (c.dense ? " dense" : " packed") << " terms " << static_cast<int>(c.terms);
 }
 
 // Lengths of the sequences; dense batches pad them to the greatest.
@@ -136,7 +136,8 @@ kernels::OracleInput oracle_input(const LayerCase& c, const Inputs& x, size_t se
 // By the oracle, head by head; `grad` is the gradient of the output.
 Expected expected_of(const LayerCase& c, const Inputs& x, const at::Tensor& grad) {
   Inputs sums = x;
-  for (at::Tensor* t : {&sums.q, &sums.k, &sums.v, &sums.alpha, &sums.by_head, &sums.by_query, &sums.queries, &sums.rows}) {
+  for (at::Tensor* t :
+       {&sums.q, &sums.k, &sums.v, &sums.alpha, &sums.by_head, &sums.by_query, &sums.queries, &sums.rows}) {
     if (t->defined()) *t = at::zeros_like(*t);
   }
   Expected out{at::zeros_like(x.q), {}};
@@ -211,8 +212,7 @@ TEST(AttentionLayers, TheReferenceAgreesWithTheOracle) {
   for (const LayerCase& c : kCases) expect_oracle(c, at::kDouble, 1e-10);
 }
 
-// Of the first case's float kernels; bfloat16 keeps 8 bits, and selections among rounded scores may differ, so only
-// mechanisms without one are compared.
+// bfloat16 keeps 8 bits, so selections among rounded scores may differ: mechanisms without one are compared.
 TEST(AttentionLayers, KernelsOfBfloat16AgreeWithTheOracle) {
   for (const LayerCase& c : kCases) {
     if (c.spec.find("topk") == std::string::npos) expect_oracle(c, at::kBFloat16, 2e-2);

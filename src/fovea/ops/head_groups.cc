@@ -77,7 +77,8 @@ CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& 
 CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group) {
   const AttentionSpec& spec = call.groups[group].spec;
   if (call.pairs.lists.defined()) {
-    throw Error(cat("attention: indices and '", print(spec), "' both choose the keys of a query; leave one of them out"));
+    throw Error(
+        cat("attention: indices and '", print(spec), "' both choose the keys of a query; leave one of them out"));
   }
   CallPart part = part_of(x, call, {group, 1});
   // A cluster does not keep the offsets of its sequence.

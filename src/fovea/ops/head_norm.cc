@@ -46,7 +46,9 @@ struct NormedHeads {
 };
 NormedHeads forward_of(const HeadNormInputs& given, double eps) {
   const HeadNormInputs in = contiguous(given);
-  const auto statistics = [&] { return at::empty(in.z.sizes().slice(0, in.z.dim() - 1), in.z.options().dtype(at::kFloat)); };
+  const auto statistics = [&] {
+    return at::empty(in.z.sizes().slice(0, in.z.dim() - 1), in.z.options().dtype(at::kFloat));
+  };
   NormedHeads out{at::empty_like(in.z), {statistics(), statistics()}};
   with_element(in.z, [&]<class T>(T) {
     kernels::HeadNorm<T> job = job_of<T>(in, out.rows);
@@ -56,7 +58,7 @@ NormedHeads forward_of(const HeadNormInputs& given, double eps) {
   return out;
 }
 
-// Gradients of z, gain, gate and bias; undefined for those that the norm does not have.
+// Gradients of z, gain, gate and bias; undefined where the norm does not have them.
 HeadNormInputs backward_of(const at::Tensor& grad_y, const HeadNormInputs& given, const Statistics& rows) {
   const HeadNormInputs in = contiguous(given);
   const at::Tensor grad = grad_y.contiguous();

@@ -47,8 +47,8 @@ kernels::ChosenKeys chosen_of(const at::Tensor& indices, int64_t keys) {
 
 void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices) {
   const bool fits = q.dim() == 4 && k.dim() == 4 && indices.dim() == 3 && k.size(0) == q.size(0) &&
-                    k.size(3) == q.size(3) && indices.size(0) == q.size(0) &&
-                    indices.size(1) == q.size(2) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
+                    k.size(3) == q.size(3) && indices.size(0) == q.size(0) && indices.size(1) == q.size(2) &&
+                    k.size(1) > 0 && q.size(1) % k.size(1) == 0;
   if (!fits) {
     throw Error(cat("index_target: q has shape ", shape(q), ", k ", shape(k), " and indices ", shape(indices),
                     "; expected [B, H, S, D], [B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]"));

@@ -21,10 +21,9 @@ namespace {
 void check_index(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best) {
   const auto dims = q.dim();
   const bool dense = dims == 4;
-  if ((dims != 3 && dims != 4) || k.dim() != dims - 1 || weights.dim() != dims - 1 ||
-      k.size(-1) != q.size(-1) ||
-      weights.sizes() != q.sizes().slice(0, static_cast<size_t>(dims - 1)) ||
-      (dense && k.size(0) != q.size(0)) || q.size(-1) == 0 || q.size(-2) == 0) {
+  if ((dims != 3 && dims != 4) || k.dim() != dims - 1 || weights.dim() != dims - 1 || k.size(-1) != q.size(-1) ||
+      weights.sizes() != q.sizes().slice(0, static_cast<size_t>(dims - 1)) || (dense && k.size(0) != q.size(0)) ||
+      q.size(-1) == 0 || q.size(-2) == 0) {
     throw Error(cat("index_topk: q has shape ", shape(q), ", k ", shape(k), " and weights ", shape(weights),
                     "; expected [B, S, H, D], [B, T, D] and [B, S, H], or packed [T_q, H, D], [T_k, D] and [T_q, H]"));
   }

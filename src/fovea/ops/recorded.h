@@ -3,8 +3,8 @@
 
 namespace fovea::ops {
 
-// Shows an operator's work to PyTorch's profilers under this name while it lives. Calls through the dispatcher and
-// backward passes are shown without it.
+// Shows an operator's work to PyTorch's profilers under this name while it lives. Backward passes are
+// shown without it.
 class Recorded {
  public:
   explicit Recorded(const char* name) : guard_(at::RecordScope::FUNCTION) {

@@ -30,8 +30,8 @@ std::string layer(const std::vector<std::string>& in) {
                                          digit(norm.centred), digit(reads.gain), digit(reads.gate), digit(reads.bias),
                                          digit(reads.alpha), digit(resolved->positional)})};
   for (const AttentionLayer::Group& group : resolved->groups) {
-    lines.push_back(answer({cat(group.num_heads), print(group.spec), digit(group.reads_alpha),
-                            digit(group.is_routed()), cat(group.span)}));
+    lines.push_back(answer({cat(group.num_heads), print(group.spec), digit(group.reads_alpha), digit(group.is_routed()),
+                            cat(group.span)}));
   }
   return join(lines, "\n");
 }

@@ -20,9 +20,7 @@ Rows<T> from_head(Rows<T> rows, int64_t head) {
   return rows;
 }
 template <class Void>
-Rows<Void> from_head(Rows<Void> rows, int64_t head, DType dtype)
-  requires std::is_void_v<Void>
-{
+Rows<Void> from_head(Rows<Void> rows, int64_t head, DType dtype) requires std::is_void_v<Void> {
   using Byte = std::conditional_t<std::is_const_v<Void>, const char, char>;
   if (rows.data != nullptr) rows.data = static_cast<Byte*>(rows.data) + head * rows.head_stride * bytes_of(dtype);
   return rows;
@@ -60,7 +58,7 @@ class HeadTable {
     for (int64_t h = 0; h < group_.problem.num_heads; ++h) std::copy_n(row(all, h), count, copy_.data() + h * count);
     return copy_.data();
   }
-  // Where the group's kernels write; write() then brings it into place.
+  // The table to which the group's kernels write; write() then brings it into place.
   float* written(float* all) {
     const int64_t count = group_.problem.offsets.by_head.count;
     if (all == nullptr || count == 0) return nullptr;
@@ -184,7 +182,8 @@ void forward_group(const GroupedCall& call, const GroupProblem& group, const Ker
   own.random = random_of(group, arrays.random);
   own.terms = terms_of(group, arrays.terms), own.terms.by_head = by_head.read(arrays.terms.by_head);
   own.given = lists_of(group, arrays.given);
-  own.screen.rows = from_head(arrays.screen.rows, key_head), own.screen.steps = from_head(arrays.screen.steps, key_head);
+  own.screen.rows = from_head(arrays.screen.rows, key_head),
+  own.screen.steps = from_head(arrays.screen.steps, key_head);
   own.screen.extents = at(arrays.screen.extents, key_head * kKeyScreenExtents);
   choice.forward(own, executor);
 }

@@ -13,11 +13,11 @@ namespace fovea::kernels {
 
 // A head group's problem, and where its part of the call's arrays begins.
 struct GroupProblem {
-  AttentionProblem problem;       // the call's with the group's spec, heads and terms
+  AttentionProblem problem;  // the call's with the group's spec, heads and terms
   int64_t first_head = 0, first_key_head = 0;
-  bool reads_alpha = false;       // the call has a learned alpha, and the group reads it
+  bool reads_alpha = false;         // the call has a learned alpha, and the group reads it
   bool shares_keys_before = false;  // its first head of k is the last one of the group before it too
-  // What forward leaves for backward, and where it begins in the buffers of the call.
+  // The numbers that forward leaves for backward, and their place in the buffers of the call.
   SavedPerRow saved = {}, saved_begin = {};
   // The group reads the entries of its own range; the tables of the call may begin before it and hold more.
   int64_t by_head_begin = 0, rows_begin = 0;
@@ -47,7 +47,8 @@ class GroupKernels {
   explicit GroupKernels(const GroupedCall& call);
   explicit GroupKernels(GroupedCall&&) = delete;
   bool take() const { return choices_.size() == call_.groups.size(); }
-  // Where they take the call. `stats` and `kept` are the buffers of all groups, of GroupedCall::saved numbers.
+  // Both run if the kernels take the call. `stats` and `kept` are the buffers of all groups, of GroupedCall::saved
+  // numbers.
   void forward(const AttentionForward& arrays, Executor& executor) const;
   // grad_terms.by_head and grad_terms.rows begin as zeros.
   void backward(const AttentionBackward& arrays, Executor& executor) const;

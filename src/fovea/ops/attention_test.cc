@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fovea/kernels/attention/testing/oracle.h"
@@ -192,7 +193,7 @@ void expect_oracle(const LayerCase& c, at::ScalarType type, double tolerance) {
 const std::vector<LayerCase> kCases = {
     {.spec = "2*topk(3);1*local(4);3*full"},
     {.spec = "2*topk(3);1*local(4);3*sparsemax", .kind = AttentionKind::kCausal, .dense = true},
-    {.spec = "1*random(3);2*window(3)+topk(2);3*relu", .dense = true},
+    {.spec = "2*window(3)+topk(2);1*random(3);3*relu", .dense = true},
     {.spec = "1*topk(3);4*full;1*local(4)", .key_heads = 2},
     {.spec = "1*topk(3);4*full;1*local(4)", .key_heads = 2, .kind = AttentionKind::kCausal, .dense = true},
     {.spec = "5*full;1*topk(2)", .key_heads = 1},
@@ -243,6 +244,31 @@ TEST(AttentionLayers, GroupsDoNotTouchOneAnother) {
       EXPECT_TRUE(own_grads[i].equal(grads[i].narrow(dim, first, count))) << spec << " gradient " << i;
     }
     first += count;
+  }
+}
+
+// Lists for each head of the keys go to the heads that read it.
+TEST(AttentionLayers, ListsOfKeyHeadsGoWithTheirGroups) {
+  const LayerCase c{.spec = "2*full;4*topk(2)", .key_heads = 3};
+  const Inputs all = in_type(inputs_of(c), at::kFloat);
+  const int64_t tokens = all.q.size(0);
+  AttentionOptions options = options_of(c, all);
+  options.pairs = {.lists = at::full({tokens, c.key_heads, 2}, -1, at::kLong), .block = 4, .by_key_head = true};
+  auto lists = options.pairs.lists.accessor<int64_t, 3>();
+  int64_t token = 0;
+  for (const int64_t length : kLengths) {
+    for (int64_t i = 0; i < length; ++i, ++token) {
+      for (int64_t h = 0; h < c.key_heads; ++h) lists[token][h][h % 2] = (i + h) % ((length + 3) / 4);
+    }
+  }
+  const at::Tensor out = attention(all.q, all.k, all.v, c.spec, options);
+  for (const auto& [spec, first, count] : {std::tuple("full", 0, 2), std::tuple("topk(2)", 2, 4)}) {
+    const auto heads = [](const at::Tensor& x, int64_t begin, int64_t n) { return x.detach().narrow(1, begin, n); };
+    AttentionOptions own = options;
+    own.pairs.lists = heads(options.pairs.lists, first / 2, count / 2);
+    const at::Tensor alone = attention(heads(all.q, first, count), heads(all.k, first / 2, count / 2),
+                                       heads(all.v, first / 2, count / 2), spec, own);
+    EXPECT_TRUE(alone.equal(out.narrow(1, first, count))) << spec;
   }
 }
 

@@ -36,8 +36,8 @@ class EditBand {
  private:
   static constexpr int32_t kUnreached = std::numeric_limits<int32_t>::max() / 4;
 
-  // The costs when so many words of the hypothesis as the row's number, and `begin`, `begin` + 1 ... words of the
-  // reference are used. Other numbers of words of the reference are never reached.
+  // Costs of using up words of both texts: of the hypothesis as many as the row's number, and of the reference `begin`,
+  // `begin` + 1 ... words. Other numbers of words of the reference are never reached.
   struct Row {
     int64_t begin = 0;
     std::vector<int32_t> costs;

@@ -21,23 +21,23 @@ struct TerStats {
   bool operator==(const TerStats&) const = default;
 };
 
-// The translation edit rate (Snover et al. 2006) as sacreBLEU computes it: the words that must be inserted, deleted,
-// substituted, or shifted several at once, until the translation is the reference, in percent of the reference's words.
-// Lower is better.
+// The translation edit rate (Snover et al. 2006) as sacreBLEU computes it: the edits that make the translation the
+// reference, in percent of the reference's words. An edit inserts, deletes or substitutes a word, or shifts a run of
+// words to another place. Lower is better.
 class Ter {
  public:
   explicit Ter(TerOptions options = {}) : options_(options) {}
   TerStats segment(std::string_view hypothesis, std::span<const std::string> references) const;
   double score(const TerStats& stats) const;  // from 0 on; more than 100 for text that is longer than the reference
-  std::string signature(
-      size_t references) const;  // "nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:..."
+  // "nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0"
+  std::string signature(size_t references) const;
 
  private:
   TerOptions options_;
 };
 
-// Returns the edits that the words of a translation need. The shifts are those that tercom's greedy search finds: at
-// most 10 words at once, to a place at most 50 words away, and 1000 tries in a segment.
+// Returns the edits that the words of a translation need. A greedy search like tercom's finds the shifts:
+// at most 10 words at once, to a place at most 50 words away, with 1000 tries in a segment.
 int64_t ter_edits(std::span<const uint32_t> hypothesis, std::span<const uint32_t> reference);
 
 }  // namespace fovea::metrics

@@ -193,7 +193,7 @@ TEST(EditBand, Changes) {
   }
 }
 
-// The same words 25 places further on are found, 26 places further on are not.
+// Words that stand 25 places further on are found, and 26 places further on they are not.
 TEST(EditBand, LooksNearTheDiagonal) {
   for (const uint32_t away : {25U, 26U}) {
     const Words hypothesis = joined(range(1000, 1000 + away), range(0, 100 - away));

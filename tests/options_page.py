@@ -103,7 +103,7 @@ def shortened(number):
 
 
 def cell(text):
-    return re.sub(r"([|<])", r"\\\1", text)
+    return re.sub(r"([|<]|&(?=\w+;))", r"\\\1", text)
 
 
 def row(command, option, default):

@@ -18,10 +18,10 @@ DATA = pathlib.Path(os.environ.get("FOVEA_DATA", "")) / "multi30k"
 # sacreBLEU's command cannot print a paired test as JSON (2.6.0: float32 is not serialisable).
 PAIRED = """
 import json, sys
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 base, system, reference = ([line.rstrip() for line in open(path, newline="\\n")] for path in sys.argv[1:])
-_, table = PairedTest([("base", base), ("system", system)], {"bleu": BLEU(), "chrf": CHRF()}, [reference], "bs", 1000)()
+_, table = PairedTest([("base", base), ("system", system)], {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}, [reference], "bs", 1000)()
 print(json.dumps({name: [{key: float(value) for key, value in vars(result).items() if value is not None} for result in results]
                   for name, results in table.items() if name != "System"}))
 """
@@ -77,11 +77,11 @@ class Multi30k(unittest.TestCase):
         hypothesis[::2] = lines_of(text("val", "de"))[:500]
         hypothesis[1::4] = [" ".join(line.split()[1:]) for line in hypothesis[1::4]]
         (self.folder / "ref").write_text("\n".join(reference) + "\n")
-        ours = checked("evaluate", "--reference", self.folder / "ref", "--metrics", "bleu", "chrf",
+        ours = checked("evaluate", "--reference", self.folder / "ref", "--metrics", "bleu", "chrf", "ter",
                        stdin="\n".join(hypothesis) + "\n").stdout.splitlines()
         (self.folder / "hyp").write_text("\n".join(hypothesis) + "\n")
         command = [os.environ.get("PYTHON", sys.executable), "-m", "sacrebleu", self.folder / "ref", "-i",
-                   self.folder / "hyp", "-m", "bleu", "chrf", "--format", "text", "--width", "2"]
+                   self.folder / "hyp", "-m", "bleu", "chrf", "ter", "--format", "text", "--width", "2"]
         theirs = subprocess.run(command, capture_output=True, text=True)
         if "No module named" in theirs.stderr:
             self.skipTest("sacrebleu is not installed: the evaluation of real text was not compared with it")
@@ -94,7 +94,7 @@ class Multi30k(unittest.TestCase):
         baseline = [line if i % 5 else " ".join(line.split()[:-1]) for i, line in enumerate(hypothesis)]
         (self.folder / "base").write_text("\n".join(baseline) + "\n")
         ours = json.loads(checked("evaluate", "--reference", self.folder / "ref", "--input", self.folder / "hyp", "--baseline",
-                                  self.folder / "base", "--metrics", "bleu", "chrf", "--json", "--width", 6).stdout)
+                                  self.folder / "base", "--metrics", "bleu", "chrf", "ter", "--json", "--width", 6).stdout)
         command = [os.environ.get("PYTHON", sys.executable), "-c", PAIRED, *(self.folder / name for name in ("base", "hyp", "ref"))]
         theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         self.assertEqual({metric["name"] for metric in ours}, theirs.keys())

@@ -37,6 +37,7 @@ std::vector<Case> text_cases();
 std::vector<Case> vocabulary_cases();
 std::vector<Case> corpus_cases();
 std::vector<Case> file_cases();
+std::vector<Case> metric_cases();
 
 // The cost of a piece of work.
 struct Cost {

@@ -65,8 +65,8 @@ constexpr double kMostGrowth = 20, kMostGrowthOfTime = 32;
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& list :
-       {markup_cases(), request_cases(), text_cases(), vocabulary_cases(), corpus_cases(), file_cases()})
+  for (const auto& list : {markup_cases(), request_cases(), text_cases(), vocabulary_cases(), corpus_cases(),
+                           file_cases(), metric_cases()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }

@@ -35,7 +35,7 @@ std::span<const Command> commands() {
       Command{"tag", "label the words of sentences: names, parts of speech", run_of_task<&tasks::TaskEntry::tag>},
       Command{"score", "how probable a text or an image is under a model, or how good its labels",
               run_of_task<&tasks::TaskEntry::score>},
-      Command{"evaluate", "BLEU, chrF and BERTScore of translations, CIDEr of captions", run_evaluate},
+      Command{"evaluate", "BLEU, chrF, TER and BERTScore of translations, CIDEr of captions", run_evaluate},
       Command{"analyze", "what a model's attention does, in figures and pictures", run_analyze},
       Command{"report", "a page of a model's attention for a browser", run_of_task<&tasks::TaskEntry::report>},
       Command{"align", "word alignments out of a model's attention, and their error",

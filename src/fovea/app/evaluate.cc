@@ -30,7 +30,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   metrics::EvaluateOptions config;
   Options options(
       "evaluate",
-      "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's; "
+      "BLEU, chrF and TER of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's; "
       "COCO-BLEU and CIDEr of captions, equal to COCO's.",
       "--reference REF < translations");
   options.add(config, "Options");

@@ -97,6 +97,7 @@ std::vector<MetricResult> corpus_results(const EvaluateOptions& options, const M
     MetricResult result{.name = metrics[m]->name(),
                         .signature = metrics[m]->signature(references),
                         .score = metrics[m]->score(all_segments(segments))};
+    result.lower_is_better = metrics[m]->lower_is_better();
     if (options.confidence || !baselines.empty()) add_resampled(resampling, *metrics[m], baselines, m, result);
     results.push_back(std::move(result));
   }
@@ -115,19 +116,32 @@ void check_references(size_t count) {
   if (count == 0) throw UsageError("--reference: got none; expected at least one file of references");
 }
 
+bool has_metric(const EvaluateOptions& options, std::string_view name) {
+  return std::ranges::find(options.metrics, name) != options.metrics.end();
+}
+
 void warn_if_tokenised(const EvaluateOptions& options, const Lines& hypotheses) {
   const auto tokenised =
       std::count_if(hypotheses.begin(), hypotheses.end(), [](const std::string& line) { return line.ends_with(" ."); });
-  const bool has_bleu = std::find(options.metrics.begin(), options.metrics.end(), "bleu") != options.metrics.end();
-  if (has_bleu && options.tokenize != "none" && tokenised >= 100)
+  if (has_metric(options, "bleu") && options.tokenize != "none" && tokenised >= 100)
     log::warn(cat(tokenised, " lines end in ' .', so the text looks tokenised, which changes the score; ",
                   "detokenise it, or say --tokenize none"));
 }
 
 void warn_if_unspaced(const EvaluateOptions& options, std::span<const NamedLines> references) {
-  const bool has_bleu = std::ranges::find(options.metrics, "bleu") != options.metrics.end();
-  const std::string_view better = has_bleu ? better_tokenizer(references.front().lines, options.tokenize) : "";
+  const Lines& lines = references.front().lines;
+  const std::string_view better = has_metric(options, "bleu") ? better_tokenizer(lines, options.tokenize) : "";
   if (!better.empty()) log::warn(unspaced_message("--tokenize", options.tokenize, better));
+  const bool splits_chinese = options.ter_normalized && options.ter_asian_support;
+  const std::string_view script = has_metric(options, "ter") ? better_tokenizer(lines, "none") : "";
+  if (script == "zh" && !splits_chinese)
+    log::warn(
+        "most of the reference is Chinese, of which TER takes whole clauses for words; TER needs --ter-normalized "
+        "--ter-asian-support");
+  if (script == "char")
+    log::warn(
+        "most of the reference is in a script without blanks between words, and TER takes whole clauses for "
+        "words; put blanks between the words of both texts first");
 }
 
 NamedLines read_segments(const std::string& path, std::string_view what) {

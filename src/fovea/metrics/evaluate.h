@@ -24,6 +24,7 @@ struct EvaluateOptions {
   std::string tokenize = "13a", smooth_method = "exp";
   double smooth_value = -1;
   bool lowercase = false, chrf_whitespace = false, compound_split = false, sentence_level = false, confidence = false;
+  bool ter_case_sensitive = false, ter_normalized = false, ter_no_punct = false, ter_asian_support = false;
   bool documents = false;
   int64_t bands = 0;
   std::string bands_by;
@@ -45,6 +46,12 @@ struct EvaluateOptions {
         number("smooth-value", &O::smooth_value, smooth_value_help(), -1, 1e9),
         named("lowercase", &O::lowercase, "compare without case", "lc"),
         field("chrf-whitespace", &O::chrf_whitespace, "let chrF count white space"),
+        field("ter-case-sensitive", &O::ter_case_sensitive, "let TER tell upper from lower case"),
+        field("ter-normalized", &O::ter_normalized,
+              "before TER, read entities such as &quot; as characters and set marks apart from words"),
+        field("ter-no-punct", &O::ter_no_punct, "before TER, remove . , ? : ; ! \" ( )"),
+        field("ter-asian-support", &O::ter_asian_support,
+              "with --ter-normalized, split Chinese characters too; with --ter-no-punct, remove East Asian marks too"),
         field(
             "compound-split", &O::compound_split,
             "before multi-bleu, split a-b into a ##AT##-##AT## b in both texts, as published English-German scores do"),

@@ -212,6 +212,64 @@ TEST_F(EvaluateTest, ComparesWithBaselines) {
                                HasSubstr("\"difference_low\": 100.0,"), HasSubstr("\"p_value\": 0.01\n")));
 }
 
+// A system that is better than its baseline has the lower TER.
+TEST_F(EvaluateTest, TerIsBetterIfItIsLower) {
+  const std::string line = "a b c d\n", other = "a b c x\n";
+  for (const char* file : {"hyp", "ref"}) write_file(folder_ / file, line + line);
+  write_file(folder_ / "bad", other + other);
+  EvaluateOptions form = options();
+  form.baseline = {folder_ / "bad"};
+  form.confidence_n = 99;
+  form.metrics = {"ter", "bleu"};
+  const std::string text = run(form);
+  EXPECT_THAT(text, HasSubstr("TER|nrefs:1|bs:99|seed:12345|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:"));
+  EXPECT_THAT(text, HasSubstr("  TER   25.00 (μ = 25.00 ± 0.00); difference -25.00 (lower is better), 95% interval "
+                              "-25.00 to -25.00, p = 0.0100\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("BLEU  [0-9.]+ [^;]*; difference [+][0-9.]+, 95% interval"));
+  form.json = true;
+  EXPECT_THAT(run(form), AllOf(HasSubstr("\"lower_is_better\": false,"), HasSubstr("\"lower_is_better\": true,"),
+                               HasSubstr("\"tok\": \"tercom\",\n \"norm\": \"no\",\n \"punct\": \"yes\",")));
+}
+
+TEST_F(EvaluateTest, OptionsOfTer) {
+  EvaluateOptions form = options();
+  form.metrics = {"ter"}, form.score_only = true;
+  write_file(folder_ / "hyp", "The cat.\nhello world\n");
+  write_file(folder_ / "ref", "the cat .\nhello world\n");
+  EXPECT_EQ(run(form), "40.00\n");
+  form.ter_case_sensitive = true;
+  EXPECT_EQ(run(form), "60.00\n");
+  form.ter_normalized = true;
+  EXPECT_EQ(run(form), "20.00\n");
+  form.lowercase = true;
+  EXPECT_THAT(refusal(form), HasSubstr("--ter-case-sensitive: got --lowercase too; leave out one of them"));
+  form.ter_case_sensitive = false;
+  EXPECT_EQ(run(form), "0.00\n");
+  form = options();
+  form.metrics = {"ter"}, form.ter_asian_support = true;
+  EXPECT_THAT(refusal(form),
+              HasSubstr("--ter-asian-support: adds to what other options do; expected --ter-normalized"));
+  form.ter_no_punct = true;
+  EXPECT_NO_THROW(run(form));
+  form.metrics = {"bleu", "chrf"};
+  EXPECT_THAT(refusal(form), HasSubstr("--ter-no-punct: got the metric bleu, chrf; only ter reads this option"));
+}
+
+TEST_F(EvaluateTest, TerWarnsOfTextWithoutBlanks) {
+  const auto warning = [&](const std::string& text, bool splits) {
+    for (const char* file : {"hyp", "ref"}) write_file(folder_ / file, text);
+    EvaluateOptions form = options();
+    form.metrics = {"ter"}, form.ter_normalized = form.ter_asian_support = splits;
+    testing::internal::CaptureStderr();
+    run(form);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warning("我们喜欢北京\n", false), HasSubstr("TER needs --ter-normalized --ter-asian-support"));
+  EXPECT_EQ(warning("我们喜欢北京\n", true), "");
+  EXPECT_THAT(warning("สวัสดีชาวโลก\n", true), HasSubstr("put blanks between the words of both texts first"));
+  EXPECT_EQ(warning("the cat\n", false), "");
+}
+
 TEST_F(EvaluateTest, TheSeedDrawsTheResamples) {
   EvaluateOptions form = options();
   form.confidence = true;
@@ -244,7 +302,8 @@ TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
     return std::string("no field");
   };
   EXPECT_EQ(help("metrics"),
-            "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already), coco-bleu (of captions "
+            "what to compute: bleu, chrf, chrf++, ter (lower is better), multi-bleu (of text tokenised already), "
+            "coco-bleu (of captions "
             "tokenised already), cider (the same), meteor (by --meteor-jar), bertscore (by "
             "--bertscore-model) {}");
   EXPECT_THAT(help("tokenize"), HasSubstr("tokens of BLEU; 13a: as mteval-v13a.pl, for most languages; none: "));

@@ -8,6 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/metrics/caption_metrics.h"
 #include "fovea/metrics/chrf.h"
+#include "fovea/metrics/ter.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea::metrics {
@@ -55,6 +56,24 @@ class ChrfMetric : public Metric {
   std::vector<ChrfStats> stats_;
 };
 
+class TerMetric : public Metric {
+ public:
+  explicit TerMetric(const TerOptions& options) : ter_(options) {}
+  std::string name() const override { return "TER"; }
+  std::string signature(size_t references) const override { return ter_.signature(references); }
+  bool lower_is_better() const override { return true; }
+  void add(const std::string& hypothesis, std::span<const std::string> references) override {
+    stats_.push_back(ter_.segment(hypothesis, references));
+  }
+  MetricScore score(const std::vector<uint32_t>& segments) const override {
+    return {ter_.score(sum_of(stats_, segments)), {}, {}};
+  }
+
+ private:
+  Ter ter_;
+  std::vector<TerStats> stats_;
+};
+
 class MultiBleuMetric : public Metric {
  public:
   MultiBleuMetric(const MultiBleuOptions& options, int width) : options_(options), width_(width) {}
@@ -88,6 +107,13 @@ std::unique_ptr<Metric> make_chrf(const EvaluateOptions& options) {
       ChrfOptions{.word_order = word_order, .lowercase = options.lowercase, .whitespace = options.chrf_whitespace});
 }
 
+std::unique_ptr<Metric> make_ter(const EvaluateOptions& options) {
+  return std::make_unique<TerMetric>(TerOptions{.case_sensitive = options.ter_case_sensitive,
+                                                .normalized = options.ter_normalized,
+                                                .no_punct = options.ter_no_punct,
+                                                .asian_support = options.ter_asian_support});
+}
+
 std::unique_ptr<Metric> make_multi_bleu(const EvaluateOptions& options) {
   return std::make_unique<MultiBleuMetric>(
       MultiBleuOptions{.lowercase = options.lowercase, .compound_split = options.compound_split},
@@ -103,6 +129,7 @@ constexpr std::array kMetrics = {
     MetricName{"bleu", "", make_bleu},
     MetricName{"chrf", "", make_chrf<0>},
     MetricName{"chrf++", "", make_chrf<2>},
+    MetricName{"ter", " (lower is better)", make_ter},
     MetricName{"multi-bleu", " (of text tokenised already)", make_multi_bleu},
     MetricName{"coco-bleu", " (of captions tokenised already)", make_coco_bleu},
     MetricName{"cider", " (the same)", make_cider},
@@ -156,16 +183,25 @@ void check_combinations(const EvaluateOptions& options) {
                          "; expected multi-bleu, which reads tokenised text; write --metrics multi-bleu"));
 }
 
+void check_ter(const EvaluateOptions& options) {
+  if (options.ter_case_sensitive && options.lowercase)
+    throw UsageError("--ter-case-sensitive: got --lowercase too; leave out one of them");
+  if (options.ter_asian_support && !options.ter_normalized && !options.ter_no_punct)
+    throw UsageError(
+        "--ter-asian-support: adds to what other options do; expected --ter-normalized or "
+        "--ter-no-punct too");
+}
+
 // An option that some metrics alone read.
 struct OptionOfMetrics {
   std::string_view option;
   std::array<std::string_view, 2> readers;
 };
 constexpr std::array kOptionsOfMetrics = {
-    OptionOfMetrics{"tokenize", {"bleu"}},
-    OptionOfMetrics{"smooth-method", {"bleu"}},
-    OptionOfMetrics{"smooth-value", {"bleu"}},
-    OptionOfMetrics{"chrf-whitespace", {"chrf", "chrf++"}},
+    OptionOfMetrics{"tokenize", {"bleu"}},          OptionOfMetrics{"smooth-method", {"bleu"}},
+    OptionOfMetrics{"smooth-value", {"bleu"}},      OptionOfMetrics{"chrf-whitespace", {"chrf", "chrf++"}},
+    OptionOfMetrics{"ter-case-sensitive", {"ter"}}, OptionOfMetrics{"ter-normalized", {"ter"}},
+    OptionOfMetrics{"ter-no-punct", {"ter"}},       OptionOfMetrics{"ter-asian-support", {"ter"}},
 };
 
 }  // namespace
@@ -209,6 +245,7 @@ Metrics make_metrics(const EvaluateOptions& given) {
   check_meteor(options);
   find_tokenizer(options.tokenize);  // a wrong name is an error for metrics too that do not read it
   check_combinations(options);
+  check_ter(options);
   Metrics metrics;
   for (const MetricName& metric : kMetrics)
     if (std::find(options.metrics.begin(), options.metrics.end(), metric.name) != options.metrics.end())

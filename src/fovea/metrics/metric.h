@@ -21,6 +21,7 @@ class Metric {
   virtual ~Metric() = default;
   virtual std::string name() const = 0;                        // as in the report: "BLEU"
   virtual std::string signature(size_t references) const = 0;  // "nrefs:1|case:mixed|..."
+  virtual bool lower_is_better() const { return false; }
   virtual void add(const std::string& hypothesis, std::span<const std::string> references) = 0;
   virtual MetricScore score(const std::vector<uint32_t>& segments) const = 0;
 };

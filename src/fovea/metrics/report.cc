@@ -34,12 +34,13 @@ std::string score_text(const Digits& digits, double score, const Interval& inter
   return has_interval(interval) ? cat(digits.text(score), " (", digits.interval(interval), ")") : digits.text(score);
 }
 
-nlohmann::ordered_json baseline_json(const Digits& digits, const BaselineResult& baseline) {
+nlohmann::ordered_json baseline_json(const Digits& digits, const MetricResult& result, const BaselineResult& baseline) {
   const Comparison& comparison = baseline.comparison;
   return {{"name", baseline.name},
           {"score", digits.rounded(baseline.score)},
           {"confidence_mean", digits.rounded(baseline.interval.mean)},
           {"confidence_var", digits.rounded(baseline.interval.half_width)},
+          {"lower_is_better", result.lower_is_better},
           {"difference", digits.rounded(comparison.difference)},
           {"difference_low", digits.rounded(comparison.low)},
           {"difference_high", digits.rounded(comparison.high)},
@@ -73,7 +74,8 @@ std::string as_json(const Digits& digits, const MetricResult& result) {
     const size_t colon = pair.find(':');
     json[pair.substr(0, colon)] = pair.substr(colon + 1);
   }
-  for (const BaselineResult& baseline : result.baselines) json["baselines"].push_back(baseline_json(digits, baseline));
+  for (const BaselineResult& baseline : result.baselines)
+    json["baselines"].push_back(baseline_json(digits, result, baseline));
   if (!result.by_length.bands.empty()) json["bands"] = bands_json(digits, result);
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // names of files are bytes
 }
@@ -91,11 +93,12 @@ std::string align(const std::vector<std::string>& lines) {
 }
 
 // "  BLEU  40.10 (μ = 40.12 ± 1.04); difference +0.39, 95% interval -0.20 to +0.98, p = 0.0929"
-std::string baseline_line(const Digits& digits, const BaselineResult& baseline) {
+std::string baseline_line(const Digits& digits, const MetricResult& result, const BaselineResult& baseline) {
   const Comparison& comparison = baseline.comparison;
   return cat(score_text(digits, baseline.score, baseline.interval), "; difference ",
-             digits.with_sign(comparison.difference), ", 95% interval ", digits.with_sign(comparison.low), " to ",
-             digits.with_sign(comparison.high), ", p = ", fixed(comparison.p, 4), "\n");
+             digits.with_sign(comparison.difference), result.lower_is_better ? " (lower is better)" : "",
+             ", 95% interval ", digits.with_sign(comparison.low), " to ", digits.with_sign(comparison.high),
+             ", p = ", fixed(comparison.p, 4), "\n");
 }
 
 // A paragraph for each baseline, with a line for each metric.
@@ -107,7 +110,7 @@ std::string comparisons(const Digits& digits, std::span<const MetricResult> resu
     text += cat("\nbaseline ", one_line(results.front().baselines[b].name), ":\n");
     for (const MetricResult& result : results)
       text += cat("  ", result.name, std::string(widest + 2 - result.name.size(), ' '),
-                  baseline_line(digits, result.baselines[b]));
+                  baseline_line(digits, result, result.baselines[b]));
   }
   return text;
 }

@@ -36,6 +36,7 @@ struct MetricResult {
   Interval interval = {};  // its mean is 0 if there is none
   std::vector<BaselineResult> baselines = {};
   BandScores by_length = {};  // no bands: without --bands
+  bool lower_is_better = false;
 };
 
 // Returns one metric's result without its baselines, as a line without the newline or as a JSON object.

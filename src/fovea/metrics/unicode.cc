@@ -64,10 +64,15 @@ std::u32string without_spaces(std::u32string_view text) {
   return out;
 }
 
-std::u32string replace_all(std::u32string text, std::u32string_view from, std::u32string_view to) {
-  for (size_t at = text.find(from); at != std::u32string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
+std::u32string replace_all(std::u32string_view text, std::u32string_view from, std::u32string_view to) {
+  std::u32string out;
+  for (size_t begin = 0;;) {
+    const size_t at = text.find(from, begin);
+    out += text.substr(begin, at - begin);
+    if (at == std::u32string_view::npos) return out;
+    out += to;
+    begin = at + from.size();
+  }
 }
 
 bool is_number(char32_t c) { return (U_MASK(u_charType(static_cast<UChar32>(c))) & U_GC_N_MASK) != 0; }

@@ -15,7 +15,7 @@ std::u32string_view strip(std::u32string_view text);
 std::u32string_view strip_right(std::u32string_view text);
 std::vector<std::u32string_view> split_words(std::u32string_view text);  // on runs of white space; views into `text`
 std::u32string without_spaces(std::u32string_view text);
-std::u32string replace_all(std::u32string text, std::u32string_view from, std::u32string_view to);
+std::u32string replace_all(std::u32string_view text, std::u32string_view from, std::u32string_view to);
 
 // General categories N, P and S of Unicode.
 bool is_number(char32_t c);

@@ -14,7 +14,7 @@ SKIPPED = 77
 try:
     import numpy
     import sacrebleu
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics import BLEU, CHRF, TER
     from sacrebleu.significance import PairedTest, _bootstrap_resample
 except ImportError as error:
     print(f"skipped: sacreBLEU cannot be imported ({error}); ./fovea.sh test installs sacrebleu=={VERSION} into .venv")
@@ -45,6 +45,60 @@ def chrf_case(rng):
     return options, lambda sentences: CHRF(word_order=order, lowercase=lowercase, whitespace=whitespace)
 
 
+def ter_case(rng):
+    normalized, no_punct, case_sensitive = (rng.random() < 0.3 for _ in range(3))
+    asian = (normalized or no_punct) and rng.random() < 0.5
+    options = [["metrics", "ter"]] + [[f"ter-{name}", str(value).lower()] for name, value in (
+        ("case-sensitive", case_sensitive), ("normalized", normalized), ("no-punct", no_punct), ("asian-support", asian))]
+    return options, lambda sentences: TER(normalized=normalized, no_punct=no_punct, asian_support=asian,
+                                          case_sensitive=case_sensitive)
+
+
+def shuffled(rng, words):
+    """The words with blocks moved, near and far, some dropped, doubled or replaced."""
+    words = list(words)
+    for _ in range(rng.choice([0, 1, 2, 5, 20])):
+        if len(words) < 2:
+            break
+        start, size = rng.randrange(len(words)), rng.choice([1, 1, 2, 5, 10, 11, 30])
+        block = words[start:start + size]
+        del words[start:start + size]
+        at = rng.randrange(len(words) + 1) if rng.random() < 0.5 else max(0, start + rng.randint(-60, 60))
+        words[at:at] = block
+    return [rng.choice(words) if rng.random() < 0.05 else word for word in words for _ in range(rng.choice([1] * 20 + [0, 2]))]
+
+
+def hostile_pair(rng):
+    """A hypothesis and references that come near the limits of tercom's search: lengths, distances, sizes, tries."""
+    letters = rng.choice([1, 2, 3, 10, 100, 10000])
+    words = lambda most: [f"w{rng.randrange(letters)}" for _ in range(rng.randint(0, most))]
+    reference = words(rng.choice([5, 12, 30, 30, 80, 130]))
+    draw = rng.random()
+    if draw < 0.6:
+        hypothesis = shuffled(rng, reference)
+    elif draw < 0.8:
+        hypothesis = words(rng.choice([0, 3, 60, 200]))
+    else:
+        hypothesis = shuffled(rng, reference)[:rng.choice([1, 2, 4, 10])]
+    if rng.random() < 0.2:
+        hypothesis, reference = reference, hypothesis
+    return " ".join(hypothesis), " ".join(reference)
+
+
+def make_hostile(rng):
+    lines, others = rng.choice([1, 1, 2]), rng.choice([0, 0, 1, 2])
+    pairs = [hostile_pair(rng) for _ in range(lines)]
+    references = [[reference for _, reference in pairs]]
+    references += [[" ".join(shuffled(rng, line.split())) if rng.random() < 0.9 else "" for line in references[0]]
+                   for _ in range(others)]
+    options = [["metrics", "ter"], ["width", "9"]]
+    form = {"width": 9, "sentence-level": rng.random() < 0.3, "confidence": False, "score-only": False, "json": False}
+    options.append(["sentence-level", str(form["sentence-level"]).lower()])
+    hypotheses = [hypothesis for hypothesis, _ in pairs]
+    return ({"options": options, "hypotheses": hypotheses, "references": references},
+            expected(TER(), hypotheses, references, form))
+
+
 def expected(metric, hypotheses, references, form):
     """The output of sacreBLEU's command."""
     if form["sentence-level"]:
@@ -59,7 +113,7 @@ def expected(metric, hypotheses, references, form):
 
 
 def make_case(rng):
-    options, make_metric = rng.choice([bleu_case, bleu_case, chrf_case])(rng)
+    options, make_metric = rng.choice([bleu_case, bleu_case, chrf_case, ter_case])(rng)
     hypotheses, references = corpus(rng)
     sentences = rng.random() < 0.15
     confidence = not sentences and rng.random() < 0.05
@@ -85,7 +139,7 @@ PAIRED_TOLERANCE = 1e-3
 
 def make_paired(rng):
     """A request that compares a system with a baseline, and the check of its report."""
-    options, make_metric = rng.choice([bleu_case, bleu_case, chrf_case])(rng)
+    options, make_metric = rng.choice([bleu_case, bleu_case, bleu_case, chrf_case, chrf_case, ter_case])(rng)
     kinds = rng.sample(sorted(WORDS), rng.randint(1, 4))
     reference = [sentence(rng, kinds) for _ in range(rng.choice([5, 60, 200]))]
     system, baseline = ([disturbed(rng, line, kinds) for line in reference] for _ in range(2))
@@ -145,6 +199,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--cases", type=int, default=1500)
+    parser.add_argument("--hostile", type=int, default=60, help="texts at the limits of TER's search")
     parser.add_argument("--paired", type=int, default=60, help="comparisons with a baseline")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -152,7 +207,7 @@ def main():
         print(f"skipped: sacreBLEU {sacrebleu.__version__} is installed; the signatures are those of {VERSION}")
         return SKIPPED
     rng = random.Random(args.seed)
-    cases = [make_case(rng) for _ in range(args.cases)]
+    cases = [make_case(rng) for _ in range(args.cases)] + [make_hostile(rng) for _ in range(args.hostile)]
     got = reports_of(args.program, [request for request, _ in cases])
     failures = [(case, want, report) for (case, want), report in zip(cases, got) if want != report]
     for case, want, report in failures[:5]:

@@ -5,16 +5,19 @@
 
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/chrf.h"
+#include "fovea/metrics/ter.h"
 
 namespace fovea::translation {
 namespace {
 
-double chrf(const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
-  const metrics::Chrf chrf;
-  metrics::ChrfStats stats;
+template <class Metric>
+double corpus_score(TranslationScore& score) {
+  const Metric metric;
+  decltype(metric.segment({}, {})) sum;
+  const std::vector<std::string>& hypotheses = score.written();
   for (size_t i = 0; i < hypotheses.size(); ++i)
-    stats += chrf.segment(hypotheses[i], std::span<const std::string>(&references[i], 1));
-  return chrf.score(stats);
+    sum += metric.segment(hypotheses[i], std::span<const std::string>(&score.references[i], 1));
+  return metric.score(sum);
 }
 
 }  // namespace
@@ -27,7 +30,8 @@ const train::MeasureTable<TranslationScore>& measures() {
       {{"accuracy", false, 4}, [](Score& s) { return s.forced().accuracy(); }},
       {{"bleu", false, 2},
        [](Score& s) { return metrics::corpus_bleu(s.written(), s.references, {.tokenize = s.tokenize}).score; }},
-      {{"chrf", false, 2}, [](Score& s) { return chrf(s.written(), s.references); }}};
+      {{"chrf", false, 2}, corpus_score<metrics::Chrf>},
+      {{"ter", true, 2}, corpus_score<metrics::Ter>}};
   return kTable;
 }
 

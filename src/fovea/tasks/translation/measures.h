@@ -13,8 +13,8 @@ struct TranslationScore : tasks::WritingScore {
 };
 
 // ce-mean-words is the mean of -log p over target tokens, </s> included; perplexity is its exponential; accuracy is the
-// share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations, with --documents
-// on whole documents.
+// share of those tokens that are the most probable; bleu, chrf and ter are sacreBLEU's on the translations, with
+// --documents on whole documents.
 const train::MeasureTable<TranslationScore>& measures();
 std::vector<std::string> default_measures();
 

@@ -28,7 +28,7 @@ TEST(TranslationOptions, SayWhatIsWrongInOneLine) {
   const std::string message = refusal(options, {"blue"});
   for (const char* part :
        {"--vocabs has 3 files; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
-        "got 'blue'; expected some of ce-mean-words, perplexity, accuracy, bleu, chrf; did you mean 'bleu'?"})
+        "got 'blue'; expected some of ce-mean-words, perplexity, accuracy, bleu, chrf, ter; did you mean 'bleu'?"})
     EXPECT_THAT(message, HasSubstr(part));
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }

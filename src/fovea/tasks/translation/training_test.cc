@@ -202,6 +202,7 @@ TEST(Training, AValueThatIsNotFiniteIsNeverTheBest) {
     EXPECT_TRUE(is_better(metric, 3, std::nullopt));
   }
   EXPECT_TRUE(is_better(measure("bleu"), 3, 2.0));
+  EXPECT_FALSE(is_better(measure("ter"), 3, 2.0));
   EXPECT_FALSE(is_better(measure("ce-mean-words"), 3, 2.0));
 }
 
@@ -331,7 +332,7 @@ TEST(Training, ValidatesOnTextFromPipesAsOnFiles) {
   TestTask task;
   task.with_validation();
   task.train.after_batches = 4;
-  task.train.valid_metrics = {"chrf", "bleu", "ce-mean-words"};
+  task.train.valid_metrics = {"chrf", "ter", "bleu", "ce-mean-words"};
   const auto progress = [&] {
     run(task);
     return read_file(fs::path(task.train.model) / "last/progress.yml");

@@ -1,13 +1,12 @@
 """Routed attention, "routed(c,w,random)": the library draws the members of each cluster, whose rows are gathered,
 normalised and attended to cluster by cluster, as sequences of one packed call. Only torch's operators and
 fovea::attention_forward touch the numbers, so derivatives of any order follow."""
-import math
-
 import torch
 
 from . import _ask, _reference
 from ._checks import fail, term_type
 from ._problem import Call, from_token_rows, token_rows
+from ._second import is_traced
 
 _NORM_EPS = 1e-6     # added to the variance of a query or a key, as ops/routing_entry.h has it
 _COUNT_BIAS = 1e-2   # added to the number of a row's clusters, as kernels/routing/rows.h has it
@@ -17,26 +16,19 @@ _MOST_WEIGHTS = 1 << 22  # of clusters whose weights are computed together
 def route_of(spec):
     route = _ask.route(spec)
     if route.has_centroids:
-        fail(f"'{spec}' needs centroids, which models of fovea train learn; in Python, use routed({route.clusters},{route.window},"
-             "random)")
+        fail(f"'{spec}' needs centroids, which models of fovea train learn; in Python, use "
+             f"routed({route.clusters},{route.window},random)")
     return route
 
 
 def fake_members(q, k, layout, route, stream):
-    """Sizes for torch.compile. Lengths are known when the code runs."""
-    clusters, window, shared = route
+    """Sizes for what stands in for tensors, of which lengths are unknown."""
+    clusters, window, shared, filled = route
     packed, q_offsets = q.dim() == 3, layout[0]
     sequences = q.size(0) if not packed else 1 if q_offsets is None else q_offsets.size(0) - 1
     lists = q.size(1) * sequences * clusters
-
-    def side(x):
-        length = x.size(0 if packed else 2)
-        known = all(vector is None for vector in layout)
-        rows = lists * torch.sym_min(window, length) if known else torch.library.get_ctx().new_dynamic_size()
-        return (x.new_empty(rows, dtype=torch.int64, device="cpu"), x.new_empty(lists + 1, dtype=torch.int64, device="cpu"))
-
-    queries = side(q)
-    return *queries, *((x.clone() for x in queries) if shared else side(k))
+    return tuple(q.new_empty(size, dtype=torch.int64, device="cpu") for x in (q, q if shared else k)
+                 for size in (lists * torch.sym_min(window, x.size(0 if packed else 2)), lists + 1 + 2 * filled))
 
 
 class _Clusters:
@@ -52,14 +44,20 @@ class _Clusters:
         # Rows are gathered head by head, so each head of q needs a head of k and v.
         k, v = self._repeated(k, stream[3]), self._repeated(v, stream[3])
         self.shared = self.kind == "causal"  # keys are queries: ranks within a cluster then say what is earlier
+        self.has_lengths = any(x is not None for x in self.vectors)
+        # A graph that is traced needs sizes that no lengths change: rows are filled up by one behind the last.
+        self.filled = self.has_lengths and is_traced()
+        if self.filled and self.alpha is not None:
+            fail(f"'{spec}' with lengths or offsets cannot be traced, as each head has an alpha and a call of its own; call it "
+                 "outside of torch.compile")
         self.q_rows, self.q_offsets, self.k_rows, self.k_offsets = torch.ops.fovea.kernel_members(
-            q.detach(), k.detach(), self.vectors, [self.route.clusters, self.route.window, int(self.shared)],
-            [*self.stream, 0])
+            q.detach(), k.detach(), self.vectors,
+            [self.route.clusters, self.route.window, int(self.shared), int(self.filled)], [*self.stream, 0])
         q_places, k_places = self.q_rows.to(q.device), self.k_rows.to(q.device)
         self.places = q_places
         self.members_q = self._normalised(q, q_places)
         self.members_k = self.members_q if self.shared else self._normalised(k, k_places)
-        self.members_v = _gathered(v, k_places)
+        self.members_v = self._gathered(v, k_places)
 
     def _repeated(self, x, share):
         if share == 1:
@@ -68,9 +66,16 @@ class _Clusters:
         heads = (torch.arange(self.q.size(1), device=x.device) + skipped) // share
         return x.index_select(1, heads)
 
+    def _gathered(self, x, places):
+        """[members, 1, D]"""
+        rows = token_rows(x).flatten(0, 1)
+        if self.filled:
+            rows = torch.nn.functional.pad(rows, (0, 0, 0, 1))
+        return rows.index_select(0, places)[:, None]
+
     def _normalised(self, x, places):
         """After the rows are gathered, so that no value of padding can spoil a gradient."""
-        rows = _gathered(x, places)
+        rows = self._gathered(x, places)
         plain = torch.nn.functional.layer_norm(rows[..., :self.width], (self.width,), eps=_NORM_EPS)
         return torch.nn.functional.pad(plain, (0, rows.size(-1) - self.width)) if rows.size(-1) > self.width else plain
 
@@ -80,12 +85,19 @@ class _Clusters:
             yield self._call(self.members_q, self.members_k, self.members_v, self.q_offsets, self.k_offsets, 0)
             return
         heads = self.q.size(1)
-        lists = (self.q_offsets.numel() - 1) // heads
         for head in range(heads):
-            (q_first, q_last, q_offsets), (k_first, k_last, k_offsets) = (
-                _part(x, head * lists, (head + 1) * lists) for x in (self.q_offsets, self.k_offsets))
-            yield self._call(self.members_q[q_first:q_last], self.members_k[k_first:k_last], self.members_v[k_first:k_last],
-                             q_offsets, k_offsets, head)
+            (q, q_offsets), (k, k_offsets) = (self._part(x, head) for x in (self.q_offsets, self.k_offsets))
+            yield self._call(self.members_q[q], self.members_k[k], self.members_v[k], q_offsets, k_offsets, head)
+
+    def _part(self, offsets, head):
+        """The members of a head's lists, and their own offsets."""
+        heads = self.q.size(1)
+        lists = (offsets.numel() - 1) // heads
+        if self.has_lengths:
+            return _part(offsets, head * lists, (head + 1) * lists)
+        members = self.members_q if offsets is self.q_offsets else self.members_k  # as many for each head
+        count = members.size(0) // heads
+        return slice(head * count, (head + 1) * count), offsets[head * lists:(head + 1) * lists + 1] - head * count
 
     def _call(self, q, k, v, q_offsets, k_offsets, head):
         alpha = None if self.alpha is None else self.alpha[head:head + 1]
@@ -96,7 +108,7 @@ class _Clusters:
 
     def members(self, i):
         """The rows of the queries and of the keys in list i."""
-        return (rows[offsets[i]:offsets[i + 1]] for rows, offsets in ((self.q_rows, self.q_offsets), (self.k_rows, self.k_offsets)))
+        return (self.q_rows[self.q_offsets[i]:self.q_offsets[i + 1]], self.k_rows[self.k_offsets[i]:self.k_offsets[i + 1]])
 
     def weights_by_list(self):
         """(i, the weights [n_q, n_k] of list i), no list empty."""
@@ -108,33 +120,32 @@ class _Clusters:
             step = max(_MOST_WEIGHTS // max(most, 1), 1)
             for begin in range(0, count, step):
                 end = min(begin + step, count)
-                (q_begin, q_end, own_q), (k_begin, k_end, own_k) = (_part(x, begin, end) for x in (q_offsets, k_offsets))
-                part = Call(q[q_begin:q_end], k[k_begin:k_end], v[k_begin:k_end], alpha, [], [], [own_q, own_k, *layout[2:]], *rest)
+                (queries, own_q), (keys, own_k) = (_part(x, begin, end) for x in (q_offsets, k_offsets))
+                part = Call(q[queries], k[keys], v[keys], alpha, [], [], [own_q, own_k, *layout[2:]], *rest)
                 part.check_values()
                 computed = _reference.weights(part)[:, 0]
-                sizes = zip(own_q.diff().tolist(), own_k.diff().tolist())
-                yield from ((first + begin + i, computed[i, :n_q, :n_k]) for i, (n_q, n_k) in enumerate(sizes) if n_q and n_k)
+                for i, (n_q, n_k) in enumerate(zip(own_q.diff().tolist(), own_k.diff().tolist())):
+                    if n_q and n_k:
+                        yield first + begin + i, computed[i, :n_q, :n_k]
             first += count
 
+    def sums(self, x):
+        """The sum of each row's members of x [members, D], in their order, so that bits do not depend on threads; in the
+        layout [T * H, D]."""
+        rows = self.q.numel() // self.q.size(-1)
+        return x.new_zeros(rows + int(self.filled), x.size(1)).index_add(0, self.places, x)[:rows]
+
     def shares(self, dtype):
-        """The factor of each row of the queries, [T * H, 1]."""
-        heads = self.q.size(1)
-        rows = self.q.size(0) * heads if self.q.dim() == 3 else self.q.size(0) * self.q.size(2) * heads
-        counts = torch.zeros(rows, dtype=dtype, device=self.q.device)
-        ones = torch.ones((), dtype=dtype, device=self.q.device).expand(self.places.size(0))
-        return (counts.index_add(0, self.places, ones) + _COUNT_BIAS).reciprocal()[:, None]
-
-
-def _gathered(x, places):
-    """[T, H, D] or [B, H, N, D] -> [members, 1, D]."""
-    return token_rows(x).flatten(0, 1).index_select(0, places)[:, None]
+        """The factor of each row's sum, [T * H, 1]."""
+        ones = torch.ones((), dtype=dtype, device=self.q.device).expand(self.places.size(0), 1)
+        return (self.sums(ones) + _COUNT_BIAS).reciprocal()
 
 
 def _part(offsets, first, last):
-    """Where the lists first ... last - 1 begin and end among the members, and their own offsets."""
+    """The members of the lists first ... last - 1, and their own offsets."""
     own = offsets[first:last + 1]
-    begin, end = int(own[0]), int(own[-1])
-    return begin, end, own - begin
+    begin = int(own[0])
+    return slice(begin, int(own[-1])), own - begin
 
 
 def attention(q, k, v, arguments, width, scale):
@@ -142,9 +153,7 @@ def attention(q, k, v, arguments, width, scale):
     clusters = _Clusters(q, k, v, arguments, width, scale)
     outputs = [torch.ops.fovea.attention_forward(*call)[0] for call in clusters.calls()]
     mixed = (outputs[0] if len(outputs) == 1 else torch.cat(outputs)).squeeze(1).to(term_type(q))
-    shares = clusters.shares(mixed.dtype)
-    # The members of a row are added in their order, so that bits do not depend on threads.
-    rows = mixed.new_zeros(shares.size(0), mixed.size(1)).index_add(0, clusters.places, mixed) * shares
+    rows = clusters.sums(mixed) * clusters.shares(mixed.dtype)
     return from_token_rows(rows.to(q.dtype).view(-1, q.size(1), rows.size(1)), q)
 
 
@@ -153,14 +162,15 @@ def weights(q, k, arguments, scale):
     clusters = _Clusters(q, k, k, arguments, q.size(-1), scale)
     whole = Call(q, k, k, None, [], [], arguments[3], clusters.route.within, clusters.kind, 1.0, 0.0, arguments[8], 0, False)
     sequences = torch.ops.fovea.kernel_sequences(whole.vectors, whole.numbers()).tolist()
-    heads, count = q.size(1), clusters.route.clusters
+    if not sequences and not whole.packed:  # no lengths to take the greatest of
+        return q.new_empty(0, q.size(1), q.size(2), k.size(2))
     queries, keys = (max((s[i] for s in sequences), default=0) for i in (1, 3))
-    out = torch.zeros(len(sequences), heads, queries, keys, dtype=torch.float64, device=q.device)
+    out = torch.zeros(len(sequences), q.size(1), queries, keys, dtype=torch.float64, device=q.device)
     shares = clusters.shares(torch.float64)
     for i, part in clusters.weights_by_list():
-        q_begin, _, k_begin, _ = sequences[i // count % len(sequences)]
+        b, head = i // clusters.route.clusters % len(sequences), i // clusters.route.clusters // len(sequences)
         q_rows, k_rows = clusters.members(i)
+        q_places, k_places = q_rows // q.size(1) - sequences[b][0], k_rows // q.size(1) - sequences[b][2]
         # A token is in a cluster once, so no place is written twice.
-        places = i // count % len(sequences), i // count // len(sequences), (q_rows // heads - q_begin)[:, None], k_rows // heads - k_begin
-        out[places] += part.double() * shares[q_rows.to(q.device)]
+        out[b, head, q_places[:, None].to(q.device), k_places.to(q.device)] += part.double() * shares[q_rows.to(q.device)]
     return out.to(q.dtype)

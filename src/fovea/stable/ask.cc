@@ -50,8 +50,8 @@ std::string parts(const std::vector<std::string>& in) {
                  cat(span != nullptr ? span->limit : 0)});
 }
 
-// The clusters and the window of a routed mechanism, whether it has centroids, and the mechanism within a cluster, whose
-// pairs are all.
+// The clusters and the window of a routed mechanism, whether it has centroids, and the mechanism within a cluster,
+// whose pairs are all.
 std::string route(const std::vector<std::string>& in) {
   AttentionSpec spec = parse_attention_once(in.at(1));
   if (spec.route() == nullptr) throw Error(cat("attention '", in.at(1), "' is not routed"));

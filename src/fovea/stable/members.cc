@@ -86,8 +86,8 @@ Tensor tensor_of(const auto& numbers) {
 
 // Rows token * H + head of the members of queries and of keys, all lists one after the other, and where each list
 // begins, [H * sequences * clusters + 1]: a list for each head, sequence and cluster, in this order. q and k tell their
-// sizes alone and have as many heads. `route` is clusters, window, whether keys are queries, and whether rows are filled
-// up to a number that no lengths change, as traced graphs need it.
+// sizes alone and have as many heads. `route` is clusters, window, whether keys are queries, and whether rows are
+// filled up to a number that no lengths change, as traced graphs need it.
 void kernel_members(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);
   const Tensor q = in.tensor(), k = in.tensor();

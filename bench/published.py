@@ -24,7 +24,7 @@ def unskewed(scores):
 class AdaptiveSpan:
     """Sukhbaatar et al. 2019: each token of a block of M sees the L tokens before it, of which each head keeps the newest
     by a ramp of width R behind its span z L. The cache is cut to the widest head's span, in steps of 64. With `topk`,
-    the greatest probabilities of each row remain, before the ramp (Zhao et al., Extremely Sparse Transformer)."""
+    the greatest of these weights of each row remain (Zhao et al., Extremely Sparse Transformer)."""
 
     def __init__(self, limit, ramp, topk=0):
         self.limit, self.ramp, self.topk = limit, ramp, topk
@@ -41,11 +41,11 @@ class AdaptiveSpan:
         k, v, positions = k[:, trim:], v[:, trim:], positions[:, trim:]
         scores = unskewed(q @ k.transpose(-1, -2)) + q @ positions
         weights = (scores / math.sqrt(q.size(-1))).softmax(-1)
+        mask = ((self.slots[trim:] + z[:, None] * self.limit) / self.ramp + 1).clamp(0, 1)
+        weights = weights * mask[:, None]
         if self.topk:
             least = weights.topk(min(self.topk, weights.size(-1)), -1).values[..., -1:]
             weights = weights * (weights >= least)
-        mask = ((self.slots[trim:] + z[:, None] * self.limit) / self.ramp + 1).clamp(0, 1)
-        weights = weights * mask[:, None]
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-8)
         return skewed(weights) @ v
 

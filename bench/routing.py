@@ -33,7 +33,7 @@ def inputs_of(n, clusters, _window):
 
 
 def operator():
-    """fovea_bench::routed, of a library beside that of the operators."""
+    """fovea_bench::routed, of a library beside the package's."""
     if not hasattr(torch.ops.fovea_bench, "routed"):
         torch.ops.load_library(pathlib.Path(os.environ["FOVEA_LIBRARY"]).with_name("libfovea_routing_op.so"))
     return torch.ops.fovea_bench.routed

@@ -269,8 +269,7 @@ def steps_part(given, report, _roof):
 
 
 def caches_part(given, report, _roof):
-    environment = {**os.environ, "FOVEA_LIBRARY": str(given.build.resolve() / "lib" / "libfovea_python.so"),
-                   "PYTHONPATH": os.pathsep.join(sys.path[:2])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[:2])}
     command = [sys.executable, ROOT / "bench" / "caches.py", "--threads", str(given.threads), "--seconds", str(given.seconds)]
     command += ["--quick"] if given.quick else []
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -355,7 +354,7 @@ def measure(part, given, report, roof):
 
 def main():
     given = options()
-    os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
+    os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_python.so")
     import torch
 
     import training

@@ -56,8 +56,7 @@ def levels():
 def rows(given, most):
     """A row for each level, pass and mechanism; `faster from` is None if the longest does not win."""
     for level, variables in levels().items():
-        environment = {**os.environ, **variables, "FOVEA_LIBRARY": str(given.build.resolve() / "lib" / "libfovea_python.so"),
-                       "PYTHONPATH": os.pathsep.join(sys.path[:2])}
+        environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path[:2])}
         command = [sys.executable, __file__, "--most", str(most), "--threads", str(given.threads), "--seconds", str(given.seconds)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         for row in map(json.loads, done.stdout.splitlines()):

@@ -1,9 +1,8 @@
-"""Fovea's operators on a GPU: builds them, compares them with the definitions, measures them, in a few minutes.
+"""The Python package on a GPU: builds its library, compares it with the definitions, measures it, in a few minutes.
 
     python3 bench/cuda/run.py [--parts build kernels oracle times flex memory] [--sizes 2048 16384] [--output DIR]
 
---library package takes the library of the Python package, which asks FlexAttention and adasplash first, in place of the
-operators that the program runs. Needs torch 2.11 to 2.13, a C++20 compiler, CMake and Ninja; nothing is fetched. --device cpu tries the script itself on a
+Needs torch 2.11 to 2.13, a C++20 compiler, CMake and Ninja; nothing is fetched. --device cpu tries the script itself on a
 machine without a GPU. Prints Markdown, writes it with a CSV file a table to DIR (build/cuda/report), and ends with status
 1 where something disagrees or fails.
 """
@@ -15,25 +14,18 @@ import sys
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The option of CMake, the target and the file of each library.
-LIBRARIES = {"ops": ("FOVEA_LIBRARY_ONLY", "fovea_ops", "libfovea_ops.so"),
-             "package": ("FOVEA_PACKAGE", "fovea_python", "libfovea_python.so")}
+FOLDER = ROOT / "build" / "cuda"
 PARTS = ("build", "kernels", "oracle", "times", "flex", "memory")
 
 
-def folder(library):
-    return ROOT / "build" / ("cuda" if library == "ops" else f"cuda-{library}")
-
-
-def build(library):
+def build():
     """The library alone, against this Python's torch."""
     import torch
 
-    option, target, _ = LIBRARIES[library]
     config = pathlib.Path(torch.utils.cmake_prefix_path) / "Torch"
-    for command in (["cmake", "-S", ROOT, "-B", folder(library), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-D{option}=ON",
+    for command in (["cmake", "-S", ROOT, "-B", FOLDER, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFOVEA_PACKAGE=ON",
                      f"-DTorch_DIR={config}", f"-DFOVEA_TORCH_INCLUDE={pathlib.Path(torch.__file__).parent / 'include'}"],
-                    ["cmake", "--build", folder(library), "--target", target, "--parallel", str(os.cpu_count() or 1)]):
+                    ["cmake", "--build", FOLDER, "--target", "fovea_python", "--parallel", str(os.cpu_count() or 1)]):
         if subprocess.run([str(part) for part in command], stdout=sys.stderr).returncode:
             sys.exit(f"run.py: {command[0]} failed; its output is above")
 
@@ -41,16 +33,13 @@ def build(library):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--library", choices=[*LIBRARIES], default="ops")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--sizes", nargs="+", type=int, default=[2048, 4096, 16384])
     parser.add_argument("--head-dims", nargs="+", type=int, default=[64, 128])
     parser.add_argument("--seconds", type=float, default=0.3, help="of a comparison at least")
     parser.add_argument("--output", type=pathlib.Path, help="build/cuda/report without it")
     given = parser.parse_args()
-    given.output = given.output or folder(given.library) / "report"
-    if given.library == "ops":  # on a device they have the reference alone
-        given.parts = [part for part in given.parts if part != "kernels"]
+    given.output = given.output or FOLDER / "report"
     if given.device == "cpu" and "memory" in given.parts:
         given.parts = [part for part in given.parts if part != "memory"]
         print("run.py: memory is read from the GPU, so this part is left out; bench/attention_memory.py reads a CPU's",
@@ -93,9 +82,9 @@ def main():
     if given.device == "cuda" and not torch.cuda.is_available():
         sys.exit("run.py: this torch finds no CUDA device; run it where there is one, or try the script with --device cpu")
     if "build" in given.parts:
-        build(given.library)
+        build()
         given.parts = [part for part in given.parts if part != "build"]
-    built = folder(given.library) / "lib" / LIBRARIES[given.library][2]
+    built = FOLDER / "lib" / "libfovea_python.so"
     if built.is_file():
         os.environ.setdefault("FOVEA_LIBRARY", str(built))
     sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]

@@ -10,6 +10,8 @@ from collections import OrderedDict, namedtuple
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from ._stable import _ask
+
 # The differences from the reference in double that are allowed, relative to the norm: inputs, weights and sums are rounded
 # to the type.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 2e-2}
@@ -18,31 +20,21 @@ TOLERANCE = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 2e-2}
 Call = namedtuple("Call", "q k v spec kind scale stream given")
 
 
-def _ask():
-    """The library's answers about specs; None beside libfovea_ops.so, which has no masks for Python."""
-    if not hasattr(torch.ops.fovea, "kernel_pairs"):
-        return None
-    from ._stable import _ask as answers
-    return answers
-
-
 def _layer(call):
-    return _ask().layer(call.spec, int(call.q.size(1)))
+    return _ask.layer(call.spec, int(call.q.size(1)))
 
 
 def _groups(call):
     """(heads, first head, parts, spec) of each head group."""
     first = 0
     for group in _layer(call).groups:
-        yield group.heads, first, _ask().parts(group.spec), group.spec
+        yield group.heads, first, _ask.parts(group.spec), group.spec
         first += group.heads
 
 
 def _common_refusal(call):
     """Why no kernel here takes the call, or an empty text."""
     q, k, v = call.q, call.k, call.v
-    if _ask() is None:
-        return "the library that is loaded, libfovea_ops.so, tells Python nothing about patterns"
     if (torch.compiler.is_compiling() or _get_current_dispatch_mode() is not None
             or any(type(x) not in (torch.Tensor, torch.nn.Parameter) for x in (q, k, v))):
         return "inside torch.compile or another mode of torch, where the call is one operator"
@@ -224,7 +216,7 @@ _kept = _Kept()
 
 
 def _block_mask(spec, kind, lengths, heads, stream, device):
-    draws = _ask().parts(spec).draws
+    draws = _ask.parts(spec).draws
     if not draws:  # heads, layers and seeds then share the mask
         heads, stream = 1, (0, 0, 0)
     key = spec, kind, lengths, heads, tuple(stream), str(device)
@@ -346,8 +338,7 @@ def attention(q, k, v, *arguments):
         return None
     call = described(q, k, v, *arguments)
     try:
-        if _ask() is not None:
-            _layer(call)
+        _layer(call)
     except RuntimeError:  # no spec
         return None
     return taken(call)

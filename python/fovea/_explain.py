@@ -35,9 +35,6 @@ def explain(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool
         backward (bool): for training: forward and backward.
     """
     parse(spec, q.size(1))
-    if _device_kernels._ask() is None:
-        raise RuntimeError("explain: libfovea_ops.so tells Python nothing about its kernels; expected libfovea_python.so; unset "
-                           "FOVEA_LIBRARY, or ask ./fovea kernels --explain SPEC")
     call = _device_kernels.described(q, k, v, spec, _kind(causal, cross), None, (0, 0), {}, True, dropout)
     if call.q.device.type == "cpu":  # the kernels of other libraries do not run there
         return "-> reference" if call.q.dtype == torch.float16 else "\n".join(_walk_of_cpu(call, dropout, backward))

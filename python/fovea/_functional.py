@@ -187,9 +187,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             sequence b is row k_tokens[k_begins[b] + j] of k and v. For caches in pieces.
         alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).
         gain, gate, bias (Tensor, optional): [H * D_v], for norms; gain is one and bias zero where left out.
-        scale (float, optional): of q . k; default 1 / sqrt(D).
+        scale (float, optional): of q . k; default 1 / sqrt(D), in routed heads 1.
         dropout (float): rate on the weights; the mask is a function of dropout_seed, head and positions.
-        seed, layer (int): random(k) draws from (seed, layer, head).
+        seed, layer (int): random(k) and routed(c,w,random) draw from (seed, layer, head).
         dropout_seed (int or Tensor, optional): of this call, below 2^63, or int64 of no dimension on the CPU; default a
             new one from torch's generator. Steps and layers that pass the same one share a mask.
         offset_bias (Tensor, optional): [H, count], or q's shape with count in place of D: is added to a score by the

@@ -20,7 +20,8 @@ def find():
     if os.environ.get("FOVEA_LIBRARY"):
         path = Path(os.environ["FOVEA_LIBRARY"])
         if not path.is_file():
-            raise ImportError(f"FOVEA_LIBRARY: no file '{path}'; name {NAME} or libfovea_ops.so of a build, or unset it")
+            raise ImportError(f"FOVEA_LIBRARY: no file '{path}'; name {NAME} of a build, or unset it")
+        _check_kind(path)
         return path
     built = PACKAGE.parent.parent / "build" / "release" / "lib" / NAME
     for path in (PACKAGE / NAME, built):
@@ -28,6 +29,16 @@ def find():
             return path
     raise ImportError(f"fovea: {NAME} not found (looked for {built}); run ./fovea.sh build in the clone, "
                       "pip install ./python, or set FOVEA_LIBRARY to the library")
+
+
+def _check_kind(path):
+    """Checks that the file is this library, by the name of a function that it alone has."""
+    content = path.read_bytes()
+    if b"\0fovea_ask\0" in content:
+        return
+    kind = ("no library" if not content.startswith(b"\x7fELF") else
+            "the library of C++ programs" if b"fovea3ops" in content else "another library")
+    raise ImportError(f"FOVEA_LIBRARY: '{path}' is {kind}; name {NAME} of a build, or unset it")
 
 
 def _check_torch():
@@ -43,7 +54,7 @@ def _check_processor():
         raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64, for which its kernels are written")
 
 
-plain_attention = None  # a short way for usual calls, which the package's own library has
+plain_attention = None  # the short way of usual calls, once the library is loaded; without it, all go the general way
 _opened = None  # the path of the library that this module has loaded
 
 
@@ -65,11 +76,9 @@ def load():
         if hasattr(torch.ops.fovea, "kernel_forward"):
             raise ImportError("fovea: another copy of libfovea_python.so is loaded already; one process takes one copy: look "
                               "for a second folder 'fovea' on sys.path, or for torch.ops.load_library() in your code")
-        if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, which a C++ extension may have brought
-            return
         _check_processor()
         _opened = _open()
-    if not hasattr(torch.ops.fovea, "attention_forward"):  # FOVEA_LIBRARY may name libfovea_ops.so, which has it
+    if plain_attention is None:
         from . import _stable
         _stable.register(_opened)
         plain_attention = _stable.plain_attention

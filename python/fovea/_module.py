@@ -5,7 +5,7 @@ import operator
 import torch
 from torch import Tensor, nn
 
-from . import _device_kernels, _foreign
+from . import _foreign
 from ._functional import attention, parameters, parse, properties
 
 LEAST_ALPHA, _ = torch.ops.fovea.alpha_range()
@@ -21,7 +21,7 @@ class Attention(nn.Module):
         causal (bool): a query sees no key after itself.
         bias (bool): of the four projections.
         dropout (float): rate on the attention weights, in training mode.
-        seed, layer (int): random(k) draws from (seed, layer, head): give each layer its number.
+        seed, layer (int): random(k) and routed(c,w,random) draw from (seed, layer, head): give each layer its number.
 
     Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
     concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M), or with
@@ -50,11 +50,8 @@ class Attention(nn.Module):
             raise ValueError(f"fovea.Attention knows no clauses of a text, which '{spec}' needs; train it with fovea train, "
                              "or give each clause as a sequence of its own, with the mechanism inside it")
         if "centroids" in self._properties:
-            lacks = _device_kernels._ask() is not None  # the wheel's library routes in no form
-            advice = (", which the package's library does not have: build the clone, ./fovea.sh build, and set FOVEA_LIBRARY to "
-                      "its build/release/lib/libfovea_ops.so") if lacks else ""
             raise ValueError(f"fovea.Attention has no learned centroids, which '{spec}' needs; train them with fovea train, "
-                             f"or use routed(clusters,window,random){advice}")
+                             "or use routed(clusters,window,random)")
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))

@@ -41,14 +41,3 @@ def test_heads_before_tokens_are_said():
         fovea.attention(packed, packed, packed)
         fovea.attention(packed[:1], packed, packed)  # one step of decoding
         fovea.attention(heads_first, heads_first, heads_first, q_offsets=torch.tensor([0, 2]))
-
-
-def test_the_advice_for_routing_is_right_on_both_libraries():
-    from fovea import _device_kernels
-
-    with pytest.raises(ValueError, match=r"or use routed\(clusters,window,random\)") as error:
-        fovea.Attention(8, 2, "routed(2,4)")
-    has_routing = _device_kernels._ask() is None
-    assert ("FOVEA_LIBRARY" in str(error.value)) != has_routing
-    if has_routing:
-        assert fovea.Attention(8, 2, "routed(2,4,random)")(X[0]).shape == X[0].shape

@@ -251,14 +251,6 @@ def test_specs_of_models_are_refused_at_construction(spec, message):
     assert "\n" not in str(caught.value)
 
 
-def test_random_clusters():
-    """The package's library refuses them in one line."""
-    layer, x = fovea.Attention(16, 4, "routed(2,4,random)"), torch.randn(2, 6, 16)
-    with pytest.raises(RuntimeError, match="has no 'routed.2,4,random.'; build the clone.*libfovea_ops.so") as caught:
-        layer(x)
-    assert "\n" not in str(caught.value)
-
-
 def test_spec_error_points_at_the_column():
     with pytest.raises(fovea.SpecError, match="column 7") as caught:
         fovea.parse("topk(8")

@@ -9,8 +9,7 @@ import fovea
 import hf
 from hf import transformers
 
-pytestmark = [hf.newer, pytest.mark.skipif(not hasattr(torch.ops.fovea, "kernel_screened_step"),
-                                           reason="this library has no steps over a copy of the keys")]
+pytestmark = hf.newer
 OPTIONS = {"max_new_tokens": 12, "do_sample": False, "eos_token_id": None, "return_dict_in_generate": True,
            "output_logits": True}
 _LONG = 700

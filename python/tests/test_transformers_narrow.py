@@ -10,8 +10,7 @@ import hf
 from hf import transformers
 from test_transformers_cache import OPTIONS, long_model
 
-pytestmark = [hf.newer, pytest.mark.skipif(not hasattr(torch.ops.fovea, "kernel_narrow_step"),
-                                           reason="this library has no steps over narrow keys and values")]
+pytestmark = hf.newer
 PRECISIONS = ["bfloat16", "int8"]
 
 

@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from . import _ask, _autograd, _checks, _core, _index, _layer, _norm, _plain
+from . import _ask, _autograd, _checks, _core, _index, _layer, _norm, _plain, _routed
 
 _library = None  # its registrations live as long as this
 plain_attention = _plain.attention
@@ -77,7 +77,7 @@ def register(path):
         _library.impl(name, _whole(function), "CPU")
     fakes = {"attention_forward": _core.fake_forward, "attention_backward": _core.fake_backward,
              "head_norm": _norm.fake_forward, "head_norm_backward": _norm.fake_backward, "index_topk": _index.fake_topk,
-             "index_target": _index.fake_target}
+             "index_target": _index.fake_target, "kernel_members": _routed.fake_members}
     for name, function in fakes.items():
         torch.library.register_fake(f"fovea::{name}", function, lib=_library)
     derivatives = {"attention_forward": _autograd.forward, "attention_backward": _autograd.backward,

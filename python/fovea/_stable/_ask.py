@@ -30,6 +30,7 @@ Reads = namedtuple("Reads", "gain gate bias alpha")
 Group = namedtuple("Group", "heads spec reads_alpha routed span")
 Layer = namedtuple("Layer", "norm reads positional groups")
 Parts = namedtuple("Parts", "transform argument learned k keeps full draws span")
+Route = namedtuple("Route", "clusters window has_centroids within")
 
 
 @functools.lru_cache(_MOST)
@@ -48,6 +49,13 @@ def parts(spec):
     """The parts of one mechanism. k: of topk, 0 without; span: the limit of an adaptive span, 0 without."""
     transform, argument, learned, k, keeps, full, draws, span = ask("parts", spec).split(_BETWEEN)
     return Parts(transform, float(argument), learned == "1", int(k), keeps == "1", full == "1", draws == "1", int(span))
+
+
+@functools.lru_cache(_MOST)
+def route(spec):
+    """The clusters of a routed mechanism. within: the mechanism within one of them."""
+    clusters, window, has_centroids, within = ask("route", spec).split(_BETWEEN)
+    return Route(int(clusters), int(window), has_centroids == "1", within)
 
 
 @functools.lru_cache(_MOST)

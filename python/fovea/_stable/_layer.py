@@ -2,7 +2,7 @@
 norm over their heads."""
 import torch
 
-from . import _ask, _norm, _reference
+from . import _ask, _norm, _reference, _routed
 from ._checks import check_inputs, check_lists, check_options, fail, shape, sqrt_scale, term_type, type_name
 from ._problem import Call
 
@@ -87,6 +87,19 @@ class _LayerCall:
         self.terms = [bias if by_head else None, None if by_head else bias, options["offset_queries"], options["offset_rows"]]
         self.firsts = [options["offset_first"] if by_head else 0, 0 if by_head else options["offset_first"],
                        options["offset_rows_first"]]
+        self._check_routed(spec)
+
+    def _check_routed(self, spec):
+        """Checks what heads within clusters cannot read, because the keys there have other places."""
+        groups = self.layer.groups
+        routed = next((group.spec for group in groups if group.routed), None)
+        if routed is None:
+            return
+        if self.lists is not None:
+            fail(f"indices and '{routed}' both choose the keys of a query; leave one of them out")
+        terms = [name for name in ("offset_bias", "offset_rows", "offset_values") if self.options[name] is not None]
+        if terms and all(group.routed for group in groups):
+            fail(f"got {terms[0]}, which '{spec}' does not read, as clusters keep no distances; leave it out")
 
     def _share_lengths(self):
         """In self-attention, padding among the queries is padding among the keys, so lengths that are given for one of
@@ -99,7 +112,7 @@ class _LayerCall:
             options["q_lengths"] = options["k_lengths"] = given
 
     def groups(self):
-        """The arguments of fovea::attention_forward for each head group, and its offset_values."""
+        """Each head group with its inputs, the arguments of fovea::attention_forward, and its offset_values."""
         groups, first = self.layer.groups, 0
         sizes = [group.heads for group in groups]
         alone = len(groups) == 1
@@ -109,14 +122,9 @@ class _LayerCall:
         apart = alone or self.share == 1
         keys, values = (([x] if alone else x.split(sizes, 1)) if apart else None for x in (self.k, self.v))
         for i, group in enumerate(groups):
-            if group.routed:
-                if self.lists is not None:
-                    fail(f"indices and '{group.spec}' both choose the keys of a query; leave one of them out")
-                fail(f"the package's library has no '{group.spec}'; build the clone, ./fovea.sh build, and set FOVEA_LIBRARY to "
-                     "its build/release/lib/libfovea_ops.so, which has it")
             k = keys[i] if apart else self._key_heads(self.k, first, group.heads)
             v = values[i] if apart else self._key_heads(self.v, first, group.heads)
-            yield (queries[i], k, v, *self._group_arguments(group, first))
+            yield (group, queries[i], k, v, *self._group_arguments(group, first))
             first += group.heads
 
     def _key_heads(self, x, first, count):
@@ -145,7 +153,10 @@ class _LayerCall:
         return alpha.narrow(0, first, group.heads)
 
     def _group_terms(self, group, first):
-        """The group's terms in the types that the operator takes, where their offsets begin, and offset_values."""
+        """The group's terms in the types that the operator takes, where their offsets begin, and offset_values. Clusters
+        keep no offsets, so routed heads have no terms."""
+        if group.routed:
+            return [None] * len(self.terms), [0] * len(self.firsts), None
         heads = self.q.size(1)
 
         def narrow(x, dim, dtype):
@@ -194,12 +205,15 @@ def _concatenated(outputs):
 
 def attention(q, k, v, spec="full", *, gain=None, gate=None, bias=None, enable_gqa=False, **options):
     options = {**_DEFAULTS, **options, "gain": gain, "gate": gate, "bias": bias}
-    share = _key_share(q, k, enable_gqa)
+    share, width, scale = _key_share(q, k, enable_gqa), q.size(-1), options["scale"]
     q, k, v, value_width = _one_width(q, k, v, options)
     call = _LayerCall(q, k, v, spec, share, options)
     _check_offset_terms(q, options["offset_bias"], options["offset_values"], q.size(-1))
     outputs = []
-    for gq, gk, gv, arguments, values in call.groups():
+    for group, gq, gk, gv, arguments, values in call.groups():
+        if group.routed:
+            outputs.append(_routed.attention(gq, gk, gv, arguments, width, scale))
+            continue
         out, _stats, _kept, sums = torch.ops.fovea.attention_forward(gq, gk, gv, *arguments, False)
         outputs.append(out if values is None else _with_values(out, sums, values))
     out = _concatenated(outputs)
@@ -217,11 +231,15 @@ _DEFAULTS = {"kind": "self", "q_offsets": None, "k_offsets": None, "k_begins": N
 
 def attention_weights(q, k, spec="full", *, enable_gqa=False, **options):
     options = {**_DEFAULTS, **options}
+    scale = options["scale"]
     with torch.no_grad(), torch.autocast(q.device.type, enabled=False):
         call = _LayerCall(q, k, k, spec, _key_share(q, k, enable_gqa), options)
         _check_offset_terms(q, options["offset_bias"], None, q.size(-1))
         weights = []
-        for gq, gk, gv, arguments, _values in call.groups():
+        for group, gq, gk, gv, arguments, _values in call.groups():
+            if group.routed:
+                weights.append(_routed.weights(gq, gk, arguments, scale))
+                continue
             own = Call(gq, gk, gv, *arguments, False)
             own.check_values()
             weights.append(_reference.weights(own))

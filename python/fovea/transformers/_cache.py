@@ -16,8 +16,8 @@ _TYPES = (torch.float32, torch.bfloat16)
 
 @lru_cache(maxsize=1024)
 def _reads_copy(spec):
-    """Whether steps with this spec read a copy of the keys, and the library has such steps."""
-    return hasattr(torch.ops.fovea, "kernel_screened_step") and torch.ops.fovea.reads_key_screen(spec)
+    """Whether steps with this spec read a copy of the keys."""
+    return torch.ops.fovea.reads_key_screen(spec)
 
 
 class _Copy:

@@ -166,9 +166,6 @@ class NarrowCache(DynamicCache):
     def __init__(self, precision, config=None, room=0):
         if precision not in _PRECISIONS:
             raise ValueError(f"NarrowCache: got precision {precision!r}; expected one of {', '.join(map(repr, _PRECISIONS))}")
-        if not hasattr(torch.ops.fovea, "kernel_narrow_step"):
-            raise RuntimeError("NarrowCache: this library has no steps over narrow keys and values; set FOVEA_LIBRARY to "
-                               "libfovea_python.so, or leave it unset")
         super().__init__(**({} if config is None else {"config": config}))
         self.layers = [NarrowLayer(precision, room) if type(layer) is DynamicLayer else layer for layer in self.layers]
         if config is None:

@@ -50,6 +50,16 @@ std::string parts(const std::vector<std::string>& in) {
                  cat(span != nullptr ? span->limit : 0)});
 }
 
+// The clusters and the window of a routed mechanism, whether it has centroids, and the mechanism within a cluster,
+// whose pairs are all.
+std::string route(const std::vector<std::string>& in) {
+  AttentionSpec spec = parse_attention_once(in.at(1));
+  if (spec.route() == nullptr) throw Error(cat("attention '", in.at(1), "' is not routed"));
+  const Routed found = *spec.route();
+  spec.source = Pairs{};
+  return answer({cat(found.clusters), cat(found.window), digit(found.has_centroids()), print(spec)});
+}
+
 // The call that a question describes: what, spec, kind, dropout, numbers. It has one sequence of the call's lengths.
 kernels::AttentionProblem described(const std::vector<std::string>& in) {
   std::vector<int64_t> numbers;
@@ -87,6 +97,7 @@ struct Question {
 constexpr Question kQuestions[] = {
     {"layer", &layer},
     {"parts", &parts},
+    {"route", &route},
     {"saved", &saved},
     {"explain", &explain},
     {"parse", &parse},

@@ -158,12 +158,6 @@ cell() {
   if [ ${#files[@]} -eq 0 ]; then printf -- -; else mean "${files[@]}"; fi
 }
 
-# there: of the paths in the input, those of files.
-there() {
-  local path
-  while read -r path; do [ ! -f "$path" ] || echo "$path"; done
-}
-
 # columns MECHANISM: its k. The value of a mechanism without k stands once, in the first column.
 columns() {
   if takes_no_k "$1"; then echo "${k[0]}"; else echo "${k[*]}"; fi

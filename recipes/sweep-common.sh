@@ -1,5 +1,5 @@
-# Functions of k-sweep.sh, rela-rows.sh, routing-cells.sh and clause-attention.sh. Those scripts set `fovea`, the program,
-# `folder`, the place for all of their files, and `run`, the folder of the training in work.
+# Functions of the scripts that train the rows of a table. Those scripts set `fovea`, the program, `folder`, the place for all
+# of their files, and `run`, the folder of the training in work.
 
 documents=() tokenize=13a digits=2
 average=yes # the last five checkpoints of a run, into $run/averaged
@@ -95,6 +95,12 @@ score_bleu() {
   [ ! -f "$run/$1.bleu" ] || return 0
   "$fovea" translate "${documents[@]}" --model "$run/averaged" "${decoding[@]}" "${@:4}" --quiet --input "$2" --output "$run/$1.out"
   keep "$run/$1.bleu" bleu_of "$3" "$run/$1.out"
+}
+
+# there: the paths of files, out of the paths in the input.
+there() {
+  local path
+  while read -r path; do [ ! -f "$path" ] || echo "$path"; done
 }
 
 # mean FILE...: the mean of the numbers in the files and, of several, in brackets the standard deviation.

@@ -224,7 +224,10 @@ table4() {
 read_options finished! enwik8 text8 rows bits seeds updates span split-bytes output -- "$@"
 folder=$output
 check
-check_settings "${enwik8[@]}" "${text8[@]}" "$updates" "$span" "${split_bytes[@]}" "${options[@]}"
+for text in $(texts); do
+  declare -n file=$text
+  folder=$output/$text check_settings "${file[0]}" "$updates" "$span" "${split_bytes[@]}" "${options[@]}"
+done
 stop_cleanly
 if [ ${#finished[@]} -eq 0 ]; then
   for text in $(texts); do

@@ -69,9 +69,13 @@ def rounds(models, options):
     return found
 
 
-def table(found):
+def tables(found):
     first, *others = found
-    yield f"Speed over that of {first}: mean of {len(found[first][MEASURES[0]])} pairs, and 95% interval"
+    yield f"Target tokens per second: median of {len(found[first][MEASURES[0]])} rounds\n"
+    yield " " * 16 + "".join(f" {measure:>18}" for measure in MEASURES)
+    for name, speeds in found.items():
+        yield f"{name:16}" + "".join(f" {statistics.median(speeds[measure]):18.0f}" for measure in MEASURES)
+    yield f"\nSpeed over that of {first}: mean of {len(found[first][MEASURES[0]])} pairs, and 95% interval"
     for name in others:
         for measure in MEASURES:
             ratios = [speed / base for speed, base in zip(found[name][measure], found[first][measure])]
@@ -109,11 +113,13 @@ def main():
         if options.data:
             verdicts.require_setting(options.data, options.results)
         found = rounds(models, options)
-        print("\n".join(table(found)))
+        print("\n".join(tables(found)))
         if options.data:
             add(found, models, options)
     except (files.Bad, OSError, ValueError) as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """recipes/language-rows.sh and topk-rows.sh: the models that they train, their tables, the average that validation chooses,
-that they stop at Ctrl-C and continue, and what they refuse."""
+that they stop at Ctrl-C and continue, and what they refuse. recipes/rela_analysis.py: its tables."""
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -238,6 +239,63 @@ class TopK(Rows):
         self.refused("topk-rows.sh", "--de-en", data, "--pairs", "some", says="--pairs: got 'some'; expected a whole number")
         self.refused("topk-rows.sh", "--de-en", data, "--data", "no-key", says="--data: got 'no-key'; expected a key of")
         self.refused("topk-rows.sh", "--de-en", data, "--data", "speed", "--pairs", 0, says="--data: got --pairs 0 or --finished")
+
+
+class Analysis(unittest.TestCase):
+    def table(self, text, title):
+        """{name of the row: its numbers} of the table under this title."""
+        lines = text.split(f"\n{title}", 1)[1].split("\n\n")[1].splitlines()
+        return {row[:28].strip(): row[28:].split() for row in lines}
+
+    def test_figures_and_tables(self):
+        output, gold = PLACE.folder / "rela", PLACE.folder / "gold"
+        texts, own = PLACE.sides["test"], [word for word in TINY if word != "--tied-embeddings-all"]
+        gold.write_text("0-0 1-1 2p2\n" * texts[0].read_text().count("\n"))
+        trained = run("rela-rows.sh", "--train-sets", *PLACE.sides["train"], "--test-sets", *texts, "--dim-vocabs", 300, "--rows", "full",
+                      "rela-g", "--seeds", 1, 2, "--updates", 1, "--output", output, "--options", *own, "--dec-depth", 2, "--quiet")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        command = [output, "--test-sets", *texts, "--align-sets", *texts, "--gold", gold, "--rows", "full", "rela-g", "rela-i", "--cpu-threads", 1]
+        result = run("rela_analysis.py", *command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^Analyses of full \(2\), rela-g \(2\)")
+
+        averaged = {seed: output / f"rela-g-seed{seed}" / "averaged" for seed in (1, 2)}
+        common = ["--train-sets", *texts, "--cpu-threads", 1, "--quiet"]
+        figures = json.loads(checked("analyze", "--model", *averaged.values(), *common, "--json", "--unit", "piece").stdout)["records"]
+        layers = {figure: [record[figure] for record in figures if (record["kind"], record["head"]) == ("cross", 0)]
+                  for figure in ("mean_zeros", "mean_null_rate", "null_variance")}
+        for title, row, figure in (("Figure 3", "rela-g, cross", "mean_zeros"), ("Figure 6", "rela-g, cross", "mean_null_rate"),
+                                   ("Figure 6", "rela-g, cross, variance", "null_variance")):
+            one, two = layers[figure]
+            self.assertEqual(self.table(result.stdout, title)[row], [f"{value:.4f}" for value in (one, two, (one + two) / 2)])
+        self.assertEqual(self.table(result.stdout, "Figure 3")["full, cross"], ["0.0000"] * 3)
+        self.assertEqual(list(self.table(result.stdout, "Table 6")), ["", "full", *(f"rela-g (tau {tau})" for tau in ("1", "0.5", "0.25", "0.1"))])
+
+        # Table 5 has the means of what fovea align says of each seed.
+        searches = [checked("align", "--model", model, *common, "--gold", gold, "--search").stdout for model in averaged.values()]
+        for place, pattern in enumerate((r"normal: AoL (\S+)", r"normal: AoL \S+ AoH (\S+),", r"shifted: AoL (\S+)", r"shifted: AoL \S+ AoH (\S+),")):
+            mean = sum(float(re.search(pattern, text)[1].strip(",")) for text in searches) / 2
+            self.assertAlmostEqual(float(self.table(result.stdout, "Table 5")["rela-g"][place]), 100 * mean, delta=0.011)
+
+        # Nothing is computed twice, except for what another text or model asks for.
+        again = run("rela_analysis.py", *command)
+        self.assertEqual((again.stdout, again.stderr), (result.stdout, ""))
+        gold.write_text(gold.read_text().replace("1-1", "1-2"))
+        other = run("rela_analysis.py", *command)
+        self.assertEqual([line.removeprefix("==> ").rpartition("-seed")[0] for line in other.stderr.splitlines()], ["align-full"] * 2 + ["align-rela-g"] * 2)
+        tagged = PLACE.folder / "tags"
+        tagged.write_text(re.sub(r"\S+", "X", texts[1].read_text()))
+        by_tags = run("rela_analysis.py", *command, "--tags", tagged, "--layer", 2)
+        self.assertEqual(list(self.table(by_tags.stdout, "Figure 7")), ["head", "all", "X", "<s>"])
+
+    def test_mistakes(self):
+        texts, empty = PLACE.sides["test"], PLACE.folder / "empty"
+        empty.mkdir()
+        for arguments, says in (([empty, "--test-sets", *texts], "found no finished run of full, sparsemax, entmax, rela-g"),
+                                ([empty, "--test-sets", *texts, "--gold", "g"], "--gold and --align-sets: got one of them; expected both")):
+            result = run("rela_analysis.py", *arguments)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+            self.assertIn(says, result.stderr)
 
 
 if __name__ == "__main__":

@@ -230,7 +230,8 @@ def main():
     except (files.Bad, OSError, ValueError, KeyError) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        sys.exit("stopped; run the same command again to continue")
+        print("stopped; run the same command again to continue", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

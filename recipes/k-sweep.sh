@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains one model for each mechanism, k and seed, and prints a table: rows are mechanisms, columns are k. The values are
 # BLEU of translation models, d-BLEU with --documents, and bits per byte of language models. This is the form of tables 1
-# and 2 of "Extremely Sparse Transformer"; a second table has topk over k, like figure 3 of "Explicit Sparse Transformer".
+# and 2 of "Extremely Sparse Transformer", with --bertscore of table 5; a second table has topk over k, like figure 3 of "Explicit Sparse Transformer".
 # recipes/k-sweep.sh --help lists the options.
 #
 # Everything lies in the folder --output. A finished run is not trained again, and Ctrl-C stops in a way that the same
@@ -108,10 +108,22 @@ bits_of() {
   "$fovea" score --model "$run/averaged" --train-sets "$1" "${@:2}" --quiet | sed -n 's/^bits-per-byte //p'
 }
 
-# bertscore_of REFERENCE TRANSLATION: the mean F1 over lines, and the encoder and its layer.
+# sentences REFERENCE TEXT: the lines of a text without the lines that begin documents in the reference, all of them equal in
+# both.
+sentences() {
+  zcat -f "$2" | awk 'NR == FNR { begins[FNR] = $0 == "" || $0 == "<d>"; next } !begins[FNR]' <(zcat -f "$1") -
+}
+
+# bertscore_of REFERENCE TRANSLATION: the mean F1 over sentences, and the encoder and its layer.
 bertscore_of() {
+  local texts=("$1" "$2")
+  if [ ${#documents[@]} -gt 0 ]; then
+    texts=("$run/sentences.reference" "$run/sentences.out")
+    sentences "$1" "$1" >"${texts[0]}"
+    sentences "$1" "$2" >"${texts[1]}"
+  fi
   "$fovea" evaluate --metrics bertscore --bertscore-model "${bertscore[0]}" --bertscore-layer "${bertscore[1]:--1}" --quiet \
-    --reference "$1" --input "$2" | sed -n 's/^F1 //p' | tr '\n' ' '
+    --reference "${texts[0]}" --input "${texts[1]}" | sed -n 's/^F1 //p' | tr '\n' ' '
   echo "${bertscore[*]}"
 }
 
@@ -163,14 +175,23 @@ columns() {
   if takes_no_k "$1"; then echo "${k[0]}"; else echo "${k[*]}"; fi
 }
 
-# table SET: one row per mechanism, one column per k.
+# average CELL...: the mean over k, or - if one of the cells is not finished.
+average() {
+  if [[ " $* " == *' - '* ]]; then echo -; else printf '%s\n' "$@" | mean - | cut -d ' ' -f 1; fi
+}
+
+# table SET: one row per mechanism, one column per k, and of several k their average.
 table() {
-  local mechanism number
+  local mechanism number cells
   printf '%-10s' 'k ='
   printf ' %13s' "${k[@]}"
+  [ ${#k[@]} -eq 1 ] || printf ' %13s' AVG
   for mechanism in "${mechanisms[@]}"; do
+    cells=()
+    for number in $(columns "$mechanism"); do cells+=("$(cell "$1" "$mechanism" "$number")"); done
+    [ ${#cells[@]} -eq 1 ] || cells+=("$(average "${cells[@]}")")
     printf '\n%-10s' "$mechanism"
-    for number in $(columns "$mechanism"); do printf ' %13s' "$(cell "$1" "$mechanism" "$number")"; done
+    printf ' %13s' "${cells[@]}"
   done
   printf '\n'
 }

@@ -27,6 +27,8 @@
 # - the average of topk8-train is that of topk8, chosen by translations with top-k;
 # - models, training, vocabularies and beams are those of iwslt14-de-en-topk.yml, iwslt15-en-vi-topk.yml and
 #   wmt14-en-de-topk.yml, which say what is ours in them;
+# - speeds are those of a processor in float32, unless --devices 0 --precision bfloat16 asks for what is closest to the paper's
+#   GPU in float16; their models are those of the first seed, and every second round goes through them backwards;
 # - BLEU of En-Vi takes the tokens of mteval-v14.pl --international-tokenization, which tensor2tensor's script takes.
 set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,6 +50,8 @@ Usage: recipes/topk-rows.sh [--de-en DIR] [--en-vi DIR] [--en-de DIR] [options]
   --dim-vocabs N       pieces, or of En-Vi words, of each vocabulary [14000; 17200 and 7800; 32000]
   --pairs N            alternating pairs of measurements of speed, of the first of the pairs of languages; 0: none [5]
   --cpu-threads N      threads of these measurements [2]
+  --devices D          what they measure: cpu, or the number of a CUDA device [cpu]
+  --precision T        their type: float32 or bfloat16 [float32]
   --data KEY           add the speeds to recipes/results/runs.tsv, with this key of settings.tsv
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
   --output DIR         folder of the vocabularies and of all runs [build/topk-rows]
@@ -57,7 +61,8 @@ Example: table 4:
 TEXT
 }
 
-de_en=() en_vi=() en_de=() rows=(full sparsemax entmax entmax-alpha topk8) seeds=(1 2 3) updates= dim_vocabs= pairs=5 cpu_threads=2 data=()
+de_en=() en_vi=() en_de=() rows=(full sparsemax entmax entmax-alpha topk8) seeds=(1 2 3) updates= dim_vocabs= pairs=5
+cpu_threads=2 devices=cpu precision=float32 data=()
 options=() output=build/topk-rows finished=() average=no
 
 # take_pair PAIR: sets the pair's recipe, sides, texts, vocabularies, averages and measure.
@@ -114,6 +119,8 @@ check() {
   done
   check_counts '--seeds, --updates, --dim-vocabs and --cpu-threads' "${seeds[@]}" "${updates:-1}" "${dim_vocabs:-1}" "$cpu_threads"
   [[ $pairs =~ ^[0-9]+$ ]] || fail "--pairs: got '$pairs'; expected a whole number, 0 for no speeds"
+  [[ $devices =~ ^(cpu|[0-9]+)$ ]] || fail "--devices: got '$devices'; expected cpu, or the number of a CUDA device"
+  [[ $precision =~ ^(float32|bfloat16)$ ]] || fail "--precision: got '$precision'; expected float32 or bfloat16"
   if [ ${#data[@]} -gt 0 ]; then
     [ "$pairs" -gt 0 ] && [ ${#finished[@]} -eq 0 ] || fail "--data: got --pairs 0 or --finished; expected measurements to add"
     cut -f 1 "$recipes/results/settings.tsv" | grep -qxF -- "${data[0]}" ||
@@ -199,6 +206,7 @@ measure_speeds() {
   say "speeds of $pair: $pairs alternating pairs"
   FOVEA=$fovea keep "$speeds.txt" "$recipes/speed_pairs.py" --models "${models[@]}" --train-sets "${test_sets[@]}" \
     --output "$speeds" --pairs "$pairs" --cpu-threads "$cpu_threads" \
+    --devices "$devices" --precision "$precision" \
     --beam-size "$(sed -n 's/^beam-size: *//p' "${decoding[1]}")" "${data[@]/#/--data=}"
   touch "$mark"
 }
@@ -240,7 +248,7 @@ tests() {
   done
 }
 
-read_options finished! de-en en-vi en-de rows seeds updates dim-vocabs pairs cpu-threads data output -- "$@"
+read_options finished! de-en en-vi en-de rows seeds updates dim-vocabs pairs cpu-threads devices precision data output -- "$@"
 folder=$output
 check
 mapfile -t all_pairs < <(pairs_of_languages)
@@ -249,7 +257,7 @@ for name in "${all_pairs[@]}"; do
   folder=$output/$name check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "$updates" "$dim_vocabs" "${options[@]}"
 done
 stop_cleanly
-speeds=$folder/speeds-${all_pairs[0]}-$(printf '%s-' "${rows[@]}")seed${seeds[0]}-pairs$pairs
+speeds=$folder/speeds-${all_pairs[0]}-$(printf '%s-' "${rows[@]}")seed${seeds[0]}-pairs$pairs-$devices-$precision-${cpu_threads}threads
 if [ ${#finished[@]} -eq 0 ]; then
   for seed in "${seeds[@]}"; do
     for name in "${all_pairs[@]}"; do

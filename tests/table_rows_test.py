@@ -178,7 +178,8 @@ class TopK(Rows):
     def test_speeds(self):
         """Two models and a pair of measurements: the table has the medians that recipes/speed_pairs.py keeps."""
         output = PLACE.folder / "topk-speeds"
-        command = self.call(output, "--de-en", corpora("small", "de", "en"), "--seeds", 3, "--rows", "full", "topk4", "--updates", 1, "--pairs", 1)
+        command = self.call(output, "--de-en", corpora("small", "de", "en"), "--seeds", 3, "--rows", "full", "topk4", "--updates", 1, "--pairs", 1,
+                            "--precision", "bfloat16", "--cpu-threads", 1)
         result = run(*command)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^Table 4: .*; target tokens per second of de-en, medians of 1\n\n +de-en +training +decoding\n"
@@ -187,8 +188,9 @@ class TopK(Rows):
         places = list(output.glob("speeds-*/2-round1.txt"))
         self.assertEqual(len(places), 1)
         row = re.search(r"^topk4 .*", result.stdout, re.M)[0].split()
-        self.assertEqual(places[0].read_text().split()[0], "topk(4)")
-        train, _, decode = map(float, places[0].read_text().split()[1:])
+        title, numbers = places[0].read_text().splitlines()
+        self.assertEqual(title, "topk(4), 1 threads, on cpu, in bfloat16, with beam 5")
+        train, _, decode = map(float, numbers.split())
         self.assertEqual([int(value) for value in row[2:]], [round(train), round(decode)])
         self.assertEqual(run(*command).stdout, result.stdout)
 
@@ -237,6 +239,8 @@ class TopK(Rows):
         self.refused("topk-rows.sh", "--en-vi", data, says=f"cannot find '{data}/train.vi' or '{data}/train.vi.gz'")
         self.refused("topk-rows.sh", "--de-en", data, "--rows", "topk", says="--rows: got 'topk'; expected some of full, sparsemax")
         self.refused("topk-rows.sh", "--de-en", data, "--pairs", "some", says="--pairs: got 'some'; expected a whole number")
+        self.refused("topk-rows.sh", "--de-en", data, "--devices", "gpu", says="--devices: got 'gpu'; expected cpu, or the number of a CUDA device")
+        self.refused("topk-rows.sh", "--de-en", data, "--precision", "float16", says="--precision: got 'float16'; expected float32 or bfloat16")
         self.refused("topk-rows.sh", "--de-en", data, "--data", "no-key", says="--data: got 'no-key'; expected a key of")
         self.refused("topk-rows.sh", "--de-en", data, "--data", "speed", "--pairs", 0, says="--data: got --pairs 0 or --finished")
 

@@ -36,7 +36,10 @@ LABELS = 12  # of figure 7, the most frequent ones
 def stamp(path):
     """Tells a file, or the model in a folder, from another of its name."""
     path = pathlib.Path(path)
-    status = (path / "model.safetensors" if path.is_dir() else path).stat()
+    try:
+        status = (path / "model.safetensors" if path.is_dir() else path).stat()
+    except OSError as error:
+        raise files.Bad(f"cannot read '{path}' ({error.strerror}); expected a text, or the folder of a model") from error
     return [str(path), status.st_size, status.st_mtime_ns]
 
 
@@ -73,6 +76,9 @@ class Analysis:
         options.output.mkdir(parents=True, exist_ok=True)
         self.heads = {row: self.analyze("heads", row, "--unit", "piece", "--tau", *TAUS)["records"] for row in self.models}
         self.layers = max(record["layer"] for records in self.heads.values() for record in records)
+        self.layer = options.layer or (self.layers + 1) // 2
+        if not 1 <= self.layer <= self.layers:
+            raise files.Bad(f"--layer: got {self.layer}; expected 1 to {self.layers}, a layer of the models")
 
     def analyze(self, name, row, *words):
         texts = self.options.test_sets
@@ -180,9 +186,7 @@ def figure_6(analysis):
 
 
 def figure_7(analysis):
-    layer, tags = analysis.options.layer or (analysis.layers + 1) // 2, analysis.options.tags
-    if layer > analysis.layers:
-        raise files.Bad(f"--layer: got {layer}; the models have {analysis.layers} layers")
+    layer, tags = analysis.layer, analysis.options.tags
     by = f"column:{tags}" if tags else "previous"
     for row in filter(analysis.has_nulls, analysis.models):
         result = analysis.analyze("labels", row, "--by", by, "--unit", "word")

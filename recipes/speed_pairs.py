@@ -29,7 +29,8 @@ def fovea(*arguments):
     program = os.environ.get("FOVEA", str(files.ROOT / "build/release/bin/fovea"))
     found = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
     if found.returncode:
-        raise files.Bad(f"fovea {arguments[0]} failed: {(found.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
+        said = (found.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise files.Bad(f"fovea {arguments[0]} failed: {said.removeprefix('Error: ')}")
     return found.stdout
 
 

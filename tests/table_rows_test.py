@@ -292,6 +292,12 @@ class Analysis(unittest.TestCase):
         by_tags = run("rela_analysis.py", *command, "--tags", tagged, "--layer", 2)
         self.assertEqual(list(self.table(by_tags.stdout, "Figure 7")), ["head", "all", "X", "<s>"])
 
+        for more, says in ((["--layer", 3], "--layer: got 3; expected 1 to 2, a layer of the models"),
+                           (["--gold", PLACE.folder / "none"], "none' (No such file or directory); expected a text")):
+            refused = run("rela_analysis.py", *command, *more)
+            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (1, 1), refused.stderr)
+            self.assertIn(says, refused.stderr)
+
     def test_mistakes(self):
         texts, empty = PLACE.sides["test"], PLACE.folder / "empty"
         empty.mkdir()

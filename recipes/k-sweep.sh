@@ -26,6 +26,8 @@ Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets
                        [full block window dilated global random topk]
   --seeds N ...        one model per seed; the table has their mean and standard deviation [1]
   --updates N          updates of each model [4000]
+  --averages N EVERY   average N checkpoints that end at the last one, at the EVERYth before it, and so on, and take the
+                       average with the best BLEU in validation [the last 5 checkpoints]
   --config FILE        model and training [multi30k-tiny.yml, of documents ted-en-de-oow.yml, of --task language
                        demo-language.yml, all in recipes/]
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
@@ -39,7 +41,7 @@ Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they
 TEXT
 }
 
-train_sets=() valid_sets=() test_sets=() vocabs=() options=() bertscore=() k=(16 8 4 2) seeds=(1) task=translation
+train_sets=() valid_sets=() test_sets=() vocabs=() options=() bertscore=() averages=() k=(16 8 4 2) seeds=(1) task=translation
 mechanisms=(full block window dilated global random topk)
 updates=4000 config= output=build/k-sweep finished=()
 
@@ -54,6 +56,9 @@ check() {
     ;;
   *) fail "--task: got '$task'; expected translation or language" ;;
   esac
+  [ ${#averages[@]} -eq 0 ] || [ ${#averages[@]} -eq 2 ] || fail "--averages: got ${#averages[@]} numbers; expected those of N and EVERY"
+  [ ${#averages[@]} -eq 0 ] || [ "$task" = translation ] || fail "--averages: got --task $task; expected translation"
+  check_counts --averages "${averages[@]}"
   [ ${#bertscore[@]} -le 2 ] || fail "--bertscore: got ${#bertscore[@]} values; expected a folder and the number of a layer"
   [ ${#bertscore[@]} -eq 0 ] || [ "$task" = translation ] || fail "--bertscore: got --task $task; expected translation"
   check_files --train-sets $files "$what" "${train_sets[@]}"
@@ -153,6 +158,7 @@ make() {
   mapfile -t words < <(attention "${1%-train}" "$2")
   train_run -c "$config" --task "$task" --train-sets "${train_sets[@]}" --vocabs "${vocabs[@]}" "${documents[@]}" --seed "$3" \
     --after-batches "$updates" --after-epochs 0 "${words[@]}" "${options[@]}"
+  [ ${#averages[@]} -eq 0 ] || choose_average "${averages[@]}" "${valid_sets[@]}"
   score valid "$1" "${valid_sets[@]}"
   [ ${#test_sets[@]} -eq 0 ] || score test "$1" "${test_sets[@]}"
 }
@@ -230,7 +236,7 @@ report() {
   if [ "$task" = translation ] && [[ " ${mechanisms[*]} " == *' full '* ]] && [ ${#mechanisms[@]} -gt 1 ]; then tests "$1" "$2"; fi
 }
 
-read_options task documents! finished! k mechanisms seeds updates config tokenize bertscore output train-sets valid-sets test-sets vocabs -- "$@"
+read_options task documents! finished! k mechanisms seeds updates averages config tokenize bertscore output train-sets valid-sets test-sets vocabs -- "$@"
 folder=$output measure=BLEU ending=bleu
 [ ${#documents[@]} -eq 0 ] || measure=d-BLEU
 check
@@ -244,7 +250,8 @@ if [ -z "$config" ]; then
 fi
 [ ${#documents[@]} -eq 0 ] || decoding+=(--document-length "$(setting document-length "$config")")
 check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs[@]}" "$updates" "$tokenize" "${documents[@]}" \
-  "${options[@]}" "$(cat "$config")"
+  "${options[@]}" "${averages[@]/#/average }" "$(cat "$config")"
+[ ${#averages[@]} -eq 0 ] || average=no # choose_average makes it
 stop_cleanly
 
 # A whole column of the table comes before the next one, and a whole table before the next seed.

@@ -109,19 +109,19 @@ checkpoint_updates() {
   find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | sed 's:.*/update-0*::' | sort -n
 }
 
-# average_bleu NUMBER UPDATES SOURCE TARGET: BLEU of the average of NUMBER checkpoints that end at the one after UPDATES, into
-# $run/averages/UPDATES.bleu.
+# average_bleu NUMBER UPDATES SOURCE TARGET: translates with the average of NUMBER checkpoints that end at the one after UPDATES,
+# into $run/averages/UPDATES.out, and keeps BLEU in UPDATES.bleu.
 average_bleu() {
   [ ! -f "$run/averages/$2.bleu" ] || return 0
   mkdir -p "$run/averages"
   "$fovea" average --model "$run" --last "$1" --until "$2" --output "$run/averages/model" --quiet
-  "$fovea" translate "${documents[@]}" --model "$run/averages/model" "${decoding[@]}" --quiet --input "$3" --output "$run/averages/valid.out"
-  keep "$run/averages/$2.bleu" bleu_of "$4" "$run/averages/valid.out"
+  "$fovea" translate "${documents[@]}" --model "$run/averages/model" "${decoding[@]}" --quiet --input "$3" --output "$run/averages/$2.out"
+  keep "$run/averages/$2.bleu" bleu_of "$4" "$run/averages/$2.out"
 }
 
 # choose_average NUMBER EVERY SOURCE TARGET: the averages of NUMBER checkpoints, or of all if there are fewer, that end at the
 # last one, at the EVERYth before it, and so on; with EVERY 0 that of the last ones alone. Keeps the average whose translations
-# of SOURCE have the best BLEU in $run/averaged, and this BLEU in $run/valid.bleu.
+# of SOURCE have the best BLEU in $run/averaged, these translations in $run/valid.out, and BLEU in $run/valid.bleu.
 choose_average() {
   local number=$1 every=$2 ends end best scores=()
   [ ! -f "$run/valid.bleu" ] || return 0
@@ -134,8 +134,9 @@ choose_average() {
   done
   best=$(printf '%s\n' "${scores[@]}" | sort -k 1,1g -k 2,2n | tail -n 1)
   "$fovea" average --model "$run" --last "$number" --until "${best#* }" --output "$run/averaged"
-  rm -rf "$run/averages/model" "$run/averages/valid.out"
+  keep "$run/valid.out" cat "$run/averages/${best#* }.out"
   keep "$run/valid.bleu" echo "${best% *}"
+  rm -rf "$run/averages/model" "$run/averages/"*.out
 }
 
 # mean FILE...: the mean of the numbers in the files and, of several, in brackets the standard deviation.

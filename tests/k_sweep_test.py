@@ -184,6 +184,23 @@ class KSweep(unittest.TestCase):
         self.assertIn(f"bits-per-byte {bits['valid-all-keys']}", scored)
         self.assertNotEqual(bits["valid"], bits["valid-all-keys"])
 
+    def test_validation_chooses_the_average(self):
+        """Averages of two checkpoints end at updates 7 and 4, whose BLEU is given and high: its translations stay."""
+        output = PLACE.folder / "averages"
+        model = output / "full-seed1"
+        (model / "averages").mkdir(parents=True)
+        (model / "averages" / "4.bleu").write_text("60.00\n")
+        (model / "averages" / "4.out").write_text("a line\n" * PLACE.sides["valid"][1].read_text().count("\n"))
+        result = run(sweep("--k", 4, "--mechanisms", "full", "--updates", 7, "--averages", 2, 3, "--output", output,
+                           options=[*TINY, "--quiet", "--save-freq", 1, "--keep-last", 9]))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("\nfull               60.00\n", result.stdout)
+        self.assertEqual(sorted(path.name for path in (model / "averages").iterdir()), ["4.bleu", "7.bleu"])
+        self.assertEqual((model / "valid.out").read_text().split("\n")[0], "a line")
+        expected = PLACE.folder / "expected-average"
+        checked("average", "--model", model, "--last", 2, "--until", 4, "--output", expected)
+        self.assertEqual((model / "averaged" / "model.safetensors").read_bytes(), (expected / "model.safetensors").read_bytes())
+
     def test_stops_and_continues(self):
         output = PLACE.folder / "stopped"
         command = sweep("--k", 2, "--mechanisms", "topk", "--updates", 400, "--output", output)
@@ -207,6 +224,8 @@ class KSweep(unittest.TestCase):
         self.refused("--k", 6, "--mechanisms", "bigbird", says="k of bigbird is 6; it must be a multiple of 4")
         self.refused("--task", "image", says="--task: got 'image'; expected translation or language")
         self.refused("--task", "language", says="--train-sets: got 2 files; expected one text")
+        self.refused("--averages", 5, says="--averages: got 1 numbers; expected those of N and EVERY")
+        self.refused("--averages", 5, 0, says="--averages: got '0'; expected a whole number of at least 1")
         self.refused("--seeds", says="--seeds: got no value")
         self.refused("--seed", 1, says="unknown option '--seed'")
         self.refused("--test-sets", "a", says="--test-sets: got 1 files; expected source and target")

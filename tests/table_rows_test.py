@@ -200,6 +200,7 @@ class TopK(Rows):
         model = output / "de-en" / "full-seed1"
         (model / "averages").mkdir(parents=True)
         (model / "averages" / "16.bleu").write_text("50.00\n")
+        (model / "averages" / "16.out").write_text("a line\n")
         (model / "averages" / "11.bleu").write_text("9.00\n")
         command = self.call(output, "--de-en", corpora("chosen", "de", "en", compressed=True), "--seeds", 1, "--rows", "full", "--updates", 21,
                             "--pairs", 0, options=["--save-freq", 1])
@@ -207,6 +208,7 @@ class TopK(Rows):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(path.name for path in (model / "averages").iterdir()), ["11.bleu", "16.bleu", "21.bleu"])
         self.assertEqual((model / "valid.bleu").read_text(), "50.00\n")
+        self.assertEqual((model / "valid.out").read_text(), "a line\n")
         expected = PLACE.folder / "expected"
         checked("average", "--model", model, "--last", 10, "--until", 16, "--output", expected)
         self.assertEqual((model / "averaged" / "model.safetensors").read_bytes(), (expected / "model.safetensors").read_bytes())

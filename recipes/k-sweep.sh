@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains one model for each mechanism, k and seed, and prints a table: rows are mechanisms, columns are k. The values are
 # BLEU of translation models, d-BLEU with --documents, and bits per byte of language models. This is the form of tables 1
-# and 2 of "Extremely Sparse Transformer"; a second table has topk over k, like figure 3 of "Explicit Sparse Transformer".
+# and 2 of "Extremely Sparse Transformer", with --bertscore of table 5; a second table has topk over k, like figure 3 of "Explicit Sparse Transformer".
 # recipes/k-sweep.sh --help lists the options.
 #
 # Everything lies in the folder --output. A finished run is not trained again, and Ctrl-C stops in a way that the same
@@ -26,6 +26,8 @@ Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets
                        [full block window dilated global random topk]
   --seeds N ...        one model per seed; the table has their mean and standard deviation [1]
   --updates N          updates of each model [4000]
+  --averages N EVERY   average N checkpoints that end at the last one, at the EVERYth before it, and so on, and take the
+                       average with the best BLEU in validation [the last 5 checkpoints]
   --config FILE        model and training [multi30k-tiny.yml, of documents ted-en-de-oow.yml, of --task language
                        demo-language.yml, all in recipes/]
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
@@ -39,7 +41,7 @@ Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they
 TEXT
 }
 
-train_sets=() valid_sets=() test_sets=() vocabs=() options=() bertscore=() k=(16 8 4 2) seeds=(1) task=translation
+train_sets=() valid_sets=() test_sets=() vocabs=() options=() bertscore=() averages=() k=(16 8 4 2) seeds=(1) task=translation
 mechanisms=(full block window dilated global random topk)
 updates=4000 config= output=build/k-sweep finished=()
 
@@ -54,6 +56,9 @@ check() {
     ;;
   *) fail "--task: got '$task'; expected translation or language" ;;
   esac
+  [ ${#averages[@]} -eq 0 ] || [ ${#averages[@]} -eq 2 ] || fail "--averages: got ${#averages[@]} numbers; expected those of N and EVERY"
+  [ ${#averages[@]} -eq 0 ] || [ "$task" = translation ] || fail "--averages: got --task $task; expected translation"
+  check_counts --averages "${averages[@]}"
   [ ${#bertscore[@]} -le 2 ] || fail "--bertscore: got ${#bertscore[@]} values; expected a folder and the number of a layer"
   [ ${#bertscore[@]} -eq 0 ] || [ "$task" = translation ] || fail "--bertscore: got --task $task; expected translation"
   check_files --train-sets $files "$what" "${train_sets[@]}"
@@ -108,10 +113,22 @@ bits_of() {
   "$fovea" score --model "$run/averaged" --train-sets "$1" "${@:2}" --quiet | sed -n 's/^bits-per-byte //p'
 }
 
-# bertscore_of REFERENCE TRANSLATION: the mean F1 over lines, and the encoder and its layer.
+# sentences REFERENCE TEXT: the lines of a text without the lines that begin documents in the reference, all of them equal in
+# both.
+sentences() {
+  zcat -f "$2" | awk 'NR == FNR { begins[FNR] = $0 == "" || $0 == "<d>"; next } !begins[FNR]' <(zcat -f "$1") -
+}
+
+# bertscore_of REFERENCE TRANSLATION: the mean F1 over sentences, and the encoder and its layer.
 bertscore_of() {
+  local texts=("$1" "$2")
+  if [ ${#documents[@]} -gt 0 ]; then
+    texts=("$run/sentences.reference" "$run/sentences.out")
+    sentences "$1" "$1" >"${texts[0]}"
+    sentences "$1" "$2" >"${texts[1]}"
+  fi
   "$fovea" evaluate --metrics bertscore --bertscore-model "${bertscore[0]}" --bertscore-layer "${bertscore[1]:--1}" --quiet \
-    --reference "$1" --input "$2" | sed -n 's/^F1 //p' | tr '\n' ' '
+    --reference "${texts[0]}" --input "${texts[1]}" | sed -n 's/^F1 //p' | tr '\n' ' '
   echo "${bertscore[*]}"
 }
 
@@ -141,6 +158,7 @@ make() {
   mapfile -t words < <(attention "${1%-train}" "$2")
   train_run -c "$config" --task "$task" --train-sets "${train_sets[@]}" --vocabs "${vocabs[@]}" "${documents[@]}" --seed "$3" \
     --after-batches "$updates" --after-epochs 0 "${words[@]}" "${options[@]}"
+  [ ${#averages[@]} -eq 0 ] || choose_average "${averages[@]}" "${valid_sets[@]}"
   score valid "$1" "${valid_sets[@]}"
   [ ${#test_sets[@]} -eq 0 ] || score test "$1" "${test_sets[@]}"
 }
@@ -158,25 +176,28 @@ cell() {
   if [ ${#files[@]} -eq 0 ]; then printf -- -; else mean "${files[@]}"; fi
 }
 
-# there: of the paths in the input, those of files.
-there() {
-  local path
-  while read -r path; do [ ! -f "$path" ] || echo "$path"; done
-}
-
 # columns MECHANISM: its k. The value of a mechanism without k stands once, in the first column.
 columns() {
   if takes_no_k "$1"; then echo "${k[0]}"; else echo "${k[*]}"; fi
 }
 
-# table SET: one row per mechanism, one column per k.
+# average CELL...: the mean over k, or - if one of the cells is not finished.
+average() {
+  if [[ " $* " == *' - '* ]]; then echo -; else printf '%s\n' "$@" | mean - | cut -d ' ' -f 1; fi
+}
+
+# table SET: one row per mechanism, one column per k, and of several k their average.
 table() {
-  local mechanism number
+  local mechanism number cells
   printf '%-10s' 'k ='
   printf ' %13s' "${k[@]}"
+  [ ${#k[@]} -eq 1 ] || printf ' %13s' AVG
   for mechanism in "${mechanisms[@]}"; do
+    cells=()
+    for number in $(columns "$mechanism"); do cells+=("$(cell "$1" "$mechanism" "$number")"); done
+    [ ${#cells[@]} -eq 1 ] || cells+=("$(average "${cells[@]}")")
     printf '\n%-10s' "$mechanism"
-    for number in $(columns "$mechanism"); do printf ' %13s' "$(cell "$1" "$mechanism" "$number")"; done
+    printf ' %13s' "${cells[@]}"
   done
   printf '\n'
 }
@@ -215,7 +236,7 @@ report() {
   if [ "$task" = translation ] && [[ " ${mechanisms[*]} " == *' full '* ]] && [ ${#mechanisms[@]} -gt 1 ]; then tests "$1" "$2"; fi
 }
 
-read_options task documents! finished! k mechanisms seeds updates config tokenize bertscore output train-sets valid-sets test-sets vocabs -- "$@"
+read_options task documents! finished! k mechanisms seeds updates averages config tokenize bertscore output train-sets valid-sets test-sets vocabs -- "$@"
 folder=$output measure=BLEU ending=bleu
 [ ${#documents[@]} -eq 0 ] || measure=d-BLEU
 check
@@ -229,7 +250,8 @@ if [ -z "$config" ]; then
 fi
 [ ${#documents[@]} -eq 0 ] || decoding+=(--document-length "$(setting document-length "$config")")
 check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs[@]}" "$updates" "$tokenize" "${documents[@]}" \
-  "${options[@]}" "$(cat "$config")"
+  "${options[@]}" "${averages[@]/#/average }" "$(cat "$config")"
+[ ${#averages[@]} -eq 0 ] || average=no # choose_average makes it
 stop_cleanly
 
 # A whole column of the table comes before the next one, and a whole table before the next seed.

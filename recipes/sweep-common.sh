@@ -1,7 +1,8 @@
-# Functions of k-sweep.sh, rela-rows.sh, routing-cells.sh and clause-attention.sh. Those scripts set `fovea`, the program,
-# `folder`, the place for all of their files, and `run`, the folder of the training in work.
+# Functions of the scripts that train the rows of a table. Those scripts set `fovea`, the program, `folder`, the place for all
+# of their files, and `run`, the folder of the training in work.
 
 documents=() tokenize=13a digits=2
+bleu=() # options of fovea evaluate in place of --tokenize
 average=yes # the last five checkpoints of a run, into $run/averaged
 decoding=(--beam-size 5 --normalize 1)
 
@@ -86,7 +87,7 @@ keep() {
 
 # bleu_of REFERENCE TRANSLATION: BLEU, of documents with --documents.
 bleu_of() {
-  "$fovea" evaluate "${documents[@]}" --reference "$1" --input "$2" --tokenize "$tokenize" --score-only | sed -n 1p
+  "$fovea" evaluate "${documents[@]}" --reference "$1" --input "$2" "${bleu[@]:---tokenize=$tokenize}" --score-only | sed -n 1p
 }
 
 # score_bleu NAME SOURCE TARGET [OPTION...]: translates with the run's averaged model and these options, into $run/NAME.out,
@@ -95,6 +96,47 @@ score_bleu() {
   [ ! -f "$run/$1.bleu" ] || return 0
   "$fovea" translate "${documents[@]}" --model "$run/averaged" "${decoding[@]}" "${@:4}" --quiet --input "$2" --output "$run/$1.out"
   keep "$run/$1.bleu" bleu_of "$3" "$run/$1.out"
+}
+
+# there: the paths of files, out of the paths in the input.
+there() {
+  local path
+  while read -r path; do [ ! -f "$path" ] || echo "$path"; done
+}
+
+# checkpoint_updates: the updates of the run's checkpoints, from the first one.
+checkpoint_updates() {
+  find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | sed 's:.*/update-0*::' | sort -n
+}
+
+# average_bleu NUMBER UPDATES SOURCE TARGET: translates with the average of NUMBER checkpoints that end at the one after UPDATES,
+# into $run/averages/UPDATES.out, and keeps BLEU in UPDATES.bleu.
+average_bleu() {
+  [ ! -f "$run/averages/$2.bleu" ] || return 0
+  mkdir -p "$run/averages"
+  "$fovea" average --model "$run" --last "$1" --until "$2" --output "$run/averages/model" --quiet
+  "$fovea" translate "${documents[@]}" --model "$run/averages/model" "${decoding[@]}" --quiet --input "$3" --output "$run/averages/$2.out"
+  keep "$run/averages/$2.bleu" bleu_of "$4" "$run/averages/$2.out"
+}
+
+# choose_average NUMBER EVERY SOURCE TARGET: the averages of NUMBER checkpoints, or of all if there are fewer, that end at the
+# last one, at the EVERYth before it, and so on; with EVERY 0 that of the last ones alone. Keeps the average whose translations
+# of SOURCE have the best BLEU in $run/averaged, these translations in $run/valid.out, and BLEU in $run/valid.bleu.
+choose_average() {
+  local number=$1 every=$2 ends end best scores=()
+  [ ! -f "$run/valid.bleu" ] || return 0
+  mapfile -t ends < <(checkpoint_updates)
+  [ "$number" -le ${#ends[@]} ] || number=${#ends[@]}
+  [ "$every" -gt 0 ] || every=${#ends[@]}
+  for ((end = ${#ends[@]}; end >= number; end -= every)); do
+    average_bleu "$number" "${ends[end - 1]}" "${@:3}"
+    scores+=("$(cat "$run/averages/${ends[end - 1]}.bleu") ${ends[end - 1]}")
+  done
+  best=$(printf '%s\n' "${scores[@]}" | sort -k 1,1g -k 2,2n | tail -n 1)
+  "$fovea" average --model "$run" --last "$number" --until "${best#* }" --output "$run/averaged"
+  keep "$run/valid.out" cat "$run/averages/${best#* }.out"
+  keep "$run/valid.bleu" echo "${best% *}"
+  rm -rf "$run/averages/model" "$run/averages/"*.out
 }
 
 # mean FILE...: the mean of the numbers in the files and, of several, in brackets the standard deviation.
@@ -110,8 +152,8 @@ mean() {
 # The difference of BLEU from a baseline and p of the paired bootstrap, as in "+1.20 (0.0310)". Arguments: reference,
 # translation, the baseline's translation.
 difference() {
-  "$fovea" evaluate "${documents[@]}" --reference "$1" --input "$2" --baseline "$3" --tokenize "$tokenize" |
-    sed -n 's/^ *\(d-\)\{0,1\}BLEU .*difference \([^,]*\),.* p = \(.*\)/\2 (\3)/p' | sed -n 1p
+  "$fovea" evaluate "${documents[@]}" --reference "$1" --input "$2" --baseline "$3" "${bleu[@]:---tokenize=$tokenize}" |
+    sed -n 's/^ *\(d-BLEU\|BLEU\|multi-bleu\) .*difference \([^,]*\),.* p = \(.*\)/\2 (\3)/p' | sed -n 1p
 }
 
 # against_full REFERENCE FULL... -- OUT...: a column per seed: each OUT against the FULL of the same seed, or - if one of the

@@ -40,8 +40,8 @@ class KSweep(unittest.TestCase):
         command = sweep("--k", 8, 2, "--mechanisms", "full", "entmax", "random", "topk", "--updates", 2, "--output", output)
         first = run(command)
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertRegex(first.stdout, r"^BLEU on \S+valid.trg after 2 updates\n\nk = +8 +2\nfull +\d+\.\d\d\n"
-                                       r"entmax +\d+\.\d\d\nrandom +\d+\.\d\d +\d+\.\d\d\ntopk +\d+\.\d\d +\d+\.\d\d\n\n"
+        self.assertRegex(first.stdout, r"^BLEU on \S+valid.trg after 2 updates\n\nk = +8 +2 +AVG\nfull +\d+\.\d\d\n"
+                                       r"entmax +\d+\.\d\d\nrandom(?: +\d+\.\d\d){3}\ntopk(?: +\d+\.\d\d){3}\n\n"
                                        r"Difference of BLEU from full on \S+valid.trg, and \(p\) of .*\n\n +seed 1\n"
                                        r"entmax +[+-]\d+\.\d\d \([01]\.\d{4}\)\n"
                                        r"(?:(?:random|topk) k=[82] +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){4}\nThe same of topk by k\n\n"
@@ -60,7 +60,7 @@ class KSweep(unittest.TestCase):
         models = sorted(output.glob("*/averaged"))
         times = [model.stat().st_mtime_ns for model in models]
         again = run(command)
-        self.assertRegex(again.stdout, r"\ntopk +31\.25 +7\.50\n(.*\n)*topk\(2\) +7\.50\ntopk\(8\) +31\.25\nfull +30\.00\n$")
+        self.assertRegex(again.stdout, r"\ntopk +31\.25 +7\.50 +19\.3[78]\n(.*\n)*topk\(2\) +7\.50\ntopk\(8\) +31\.25\nfull +30\.00\n$")
         self.assertIn("\ntopk k=2          -22.50 (0.0010)\n", again.stdout)
         self.assertEqual([model.stat().st_mtime_ns for model in models], times)
         self.refused("--k", 8, 2, "--updates", 3, "--output", output, says="holds runs with other files or options")
@@ -104,7 +104,7 @@ class KSweep(unittest.TestCase):
         result = run(sweep("--k", 8, 2, "--mechanisms", "full", "topk", "--seeds", 1, 2, "--output", output, "--finished"))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"^BLEU on \S+ after 4000 updates: mean and .* of 2 seeds \(- is not finished\)\n\nk = .*\n"
-                                        r"full +30\.00\ntopk +32\.00 \(1\.41\) +-\n(?s:.*)\n +seed 1 +seed 2\n"
+                                        r"full +30\.00\ntopk +32\.00 \(1\.41\) +- +-\n(?s:.*)\n +seed 1 +seed 2\n"
                                         r"topk k=8 +\+0\.00 \(1\.0000\) +-\ntopk k=2 +- +-\n")
         self.assertEqual(list(output.glob("*/checkpoints")), [])
         self.assertFalse((output / "settings").exists(), "a training with other options may follow")
@@ -149,6 +149,19 @@ class KSweep(unittest.TestCase):
         self.assertRegex(result.stderr, r"wrote \S+averaged\n(?s:.*)cut to 7 \(--document-length\)")  # translate has it too
         self.assertRegex(result.stdout, r"^d-BLEU on \S+documents.trg after 1 updates\n\nk = +4\noow +\d+\.\d\d\n$")
         self.assertEqual((output / "oow-k4-seed1" / "valid.out").read_text().count("<d>\n"), 5)
+
+        # BERTScore is that of the sentences, without the lines that begin documents.
+        encoder = output / "oow-k4-seed1" / "averaged"
+        scored = run(sweep("--k", 4, "--mechanisms", "oow", "--updates", 1, "--output", output, "--bertscore", encoder, 1, files=files,
+                           options=[*TINY, "--document-length", 8]))
+        self.assertEqual(scored.returncode, 0, scored.stderr)
+        kept = []
+        for text in (texts[1], output / "oow-k4-seed1" / "valid.out"):
+            kept.append(PLACE.folder / f"{len(kept)}.sentences")
+            kept[-1].write_text("".join(line for line in text.read_text().splitlines(keepends=True) if line != "<d>\n"))
+        score = checked("evaluate", "--metrics", "bertscore", "--bertscore-model", encoder, "--bertscore-layer", 1, "--reference", kept[0],
+                        "--input", kept[1]).stdout
+        self.assertIn(f"F1 {(output / 'oow-k4-seed1' / 'valid.bertscore').read_text().split()[0]}\n", score)
         config = (output / "oow-k4-seed1" / "averaged" / "config.yml").read_text()
         self.assertIn('attention: "oow(4)"', config)
         self.assertIn('attention-cross: "full"', config)
@@ -170,6 +183,23 @@ class KSweep(unittest.TestCase):
         bits = {name: (output / "topk-k4-seed1" / f"{name}.bits").read_text() for name in ("valid", "valid-all-keys")}
         self.assertIn(f"bits-per-byte {bits['valid-all-keys']}", scored)
         self.assertNotEqual(bits["valid"], bits["valid-all-keys"])
+
+    def test_validation_chooses_the_average(self):
+        """Averages of two checkpoints end at updates 7 and 4, whose BLEU is given and high: its translations stay."""
+        output = PLACE.folder / "averages"
+        model = output / "full-seed1"
+        (model / "averages").mkdir(parents=True)
+        (model / "averages" / "4.bleu").write_text("60.00\n")
+        (model / "averages" / "4.out").write_text("a line\n" * PLACE.sides["valid"][1].read_text().count("\n"))
+        result = run(sweep("--k", 4, "--mechanisms", "full", "--updates", 7, "--averages", 2, 3, "--output", output,
+                           options=[*TINY, "--quiet", "--save-freq", 1, "--keep-last", 9]))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("\nfull               60.00\n", result.stdout)
+        self.assertEqual(sorted(path.name for path in (model / "averages").iterdir()), ["4.bleu", "7.bleu"])
+        self.assertEqual((model / "valid.out").read_text().split("\n")[0], "a line")
+        expected = PLACE.folder / "expected-average"
+        checked("average", "--model", model, "--last", 2, "--until", 4, "--output", expected)
+        self.assertEqual((model / "averaged" / "model.safetensors").read_bytes(), (expected / "model.safetensors").read_bytes())
 
     def test_stops_and_continues(self):
         output = PLACE.folder / "stopped"
@@ -194,6 +224,8 @@ class KSweep(unittest.TestCase):
         self.refused("--k", 6, "--mechanisms", "bigbird", says="k of bigbird is 6; it must be a multiple of 4")
         self.refused("--task", "image", says="--task: got 'image'; expected translation or language")
         self.refused("--task", "language", says="--train-sets: got 2 files; expected one text")
+        self.refused("--averages", 5, says="--averages: got 1 numbers; expected those of N and EVERY")
+        self.refused("--averages", 5, 0, says="--averages: got '0'; expected a whole number of at least 1")
         self.refused("--seeds", says="--seeds: got no value")
         self.refused("--seed", 1, says="unknown option '--seed'")
         self.refused("--test-sets", "a", says="--test-sets: got 1 files; expected source and target")

@@ -424,7 +424,11 @@ esac
         calls.unlink()
         self.assertEqual(call("--pairs", 2).stdout, first.stdout)  # nothing is measured twice
         self.assertFalse(calls.exists())
-        for more, says in ((["--pairs", 0], "expected two models or more"), (["--data", "d"], "stands in runs.tsv already"),
+        self.assertEqual({run["precision"] for run in files.table("runs", self.results)}, {"float32"})
+        self.assertRegex(first.stdout, r"^Target tokens per second: .* 2 rounds\n\n +train-speed +decode-speed +decode-128-speed\n"
+                                       r"full +30 +31 +\d+\ntopk\(8\) +60 +61 +\d+\n\nSpeed over that of full")
+        for more, says in ((["--precision", "bfloat16"], "holds the speed of 'full, 2 threads, on cpu, in float32"),
+                           (["--pairs", 0], "expected two models or more"), (["--data", "d"], "stands in runs.tsv already"),
                            (["--data", "x"], "--data: got 'x'")):
             result = call("--pairs", 2, *more)
             self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)

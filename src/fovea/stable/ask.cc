@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/call/schemas.h"
 #include "fovea/spec/attention_cache.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/description.h"
 #include "fovea/spec/resolved_layer.h"
 #include "fovea/stable/problem.h"
+#include "fovea/stable/schemas.h"
 
 // Questions about specs, which Python asks by ctypes: they have no tensors, and so no place among operators, which
 // modes of torch intercept. A question is "what\x1fargument\x1f..."; so is the answer, in lines.

@@ -1,11 +1,8 @@
 #pragma once
 
-// The schemas of the operators that Python calls, for both registrations: with libtorch's C++ interface (ops/) and on
-// torch's stable ABI (stable/), where Python defines them. Stored graphs name them, so an argument is added at the end.
+// The schemas of the operators that Python defines. Stored graphs name them, so an argument is added at the end.
 namespace fovea::schemas {
 
-// Each argument of attention and attention_weights has the name of its input in ops/attention_lists.h, or of a part of
-// the call in ops/registration_user.cc.
 inline constexpr const char* kAttention =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
@@ -22,7 +19,7 @@ inline constexpr const char* kAttentionWeights =
     "int offset_rows_first=0, bool enable_gqa=False, Tensor? indices=None, Tensor? block_indices=None, "
     "int block_size=128) -> Tensor";
 
-// One head group: see ops/attention_lists.h for the lists.
+// One head group: see python/fovea/_stable/_problem.py for the lists.
 inline constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] terms, int[] offsets, Tensor?[] layout, "
     "str spec, str kind, float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "

@@ -139,15 +139,26 @@ class ShiftSearch {
   int64_t tries_ = 0;
 };
 
-std::vector<uint32_t> ter_words(std::string_view line, const TerOptions& options, WordNumbers& numbers) {
-  std::u32string text(strip_right(decode_utf8(line)));
+// The words of a line, each behind one blank.
+std::u32string tokenized(std::u32string text, const TerOptions& options) {
   if (!options.case_sensitive) text = lower_case(text);
   if (options.normalized) text = normalize_tercom(text, options.asian_support);
   if (options.no_punct) text = without_marks(text, options.asian_support);
+  std::u32string words;
+  for (const std::u32string_view word : split_words(text)) {
+    if (!words.empty()) words += U' ';
+    words += word;
+  }
+  return words;
+}
+
+std::vector<uint32_t> numbered(std::u32string_view text, WordNumbers& numbers) {
   std::vector<uint32_t> words;
   for (const std::u32string_view word : split_words(text)) words.push_back(numbers(word));
   return words;
 }
+
+std::u32string decoded(std::string_view line) { return std::u32string(strip_right(decode_utf8(line))); }
 
 }  // namespace
 
@@ -164,11 +175,13 @@ int64_t ter_edits(std::span<const uint32_t> hypothesis, std::span<const uint32_t
 TerStats Ter::segment(std::string_view hypothesis, std::span<const std::string> references) const {
   if (references.empty()) throw Error("TER: got no reference; expected at least one a segment");
   WordNumbers numbers;
-  const std::vector<uint32_t> words = ter_words(hypothesis, options_, numbers);
+  const std::vector<uint32_t> words = numbered(tokenized(decoded(hypothesis), options_), numbers);
   TerStats stats{.edits = std::numeric_limits<int64_t>::max()};
   int64_t lengths = 0;
   for (const std::string& reference : references) {
-    const std::vector<uint32_t> wanted = ter_words(reference, options_, numbers);
+    // sacreBLEU tokenises references twice, which splits a few more words where blanks of other kinds lie beside marks.
+    const std::vector<uint32_t> wanted =
+        numbered(tokenized(tokenized(decoded(reference), options_), options_), numbers);
     stats.edits = std::min(stats.edits, ter_edits(words, wanted));
     lengths += std::ssize(wanted);
   }

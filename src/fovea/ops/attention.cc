@@ -197,6 +197,10 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   const auto [x, value_width] = of_one_width({q, k, v}, user.options);
   const LayerCall call = checked_call(x, std::move(user));
   check_offset_terms(given.offsets, x.q, value_width);
+  if (value_width != q.size(-1) && std::ranges::any_of(call.groups, &AttentionLayer::Group::is_routed)) {
+    throw Error(cat("attention: v is ", value_width, " wide and q ", q.size(-1), "; expected one width for '",
+                    call.owner->text, "', which normalises q and k"));
+  }
   std::vector<at::Tensor> outputs;
   for (const GroupRange& groups : runs_of_groups(call)) outputs.push_back(output_of(x, call, groups));
   at::Tensor out = concatenated_heads(std::move(outputs));

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "fovea/base/error.h"
 #include "fovea/kernels/attention/testing/oracle.h"
 
 // Layers of several head groups, whose heads lie in the same tensors: each head against the oracle, which computes one
@@ -291,6 +292,13 @@ TEST(AttentionLayers, TermsOfSpansAreForTheirHeadsAlone) {
     EXPECT_GT(grads[1].narrow(0, 2, 4).narrow(1, 1, 3).abs().min().item<double>(), 0) << type;
     EXPECT_EQ(grads[1].narrow(0, 2, 4).narrow(1, 5, 2).abs().max().item<double>(), 0) << type;
   }
+}
+
+TEST(AttentionLayers, RoutedHeadsHaveOneWidth) {
+  const LayerCase c{.spec = "1*full;1*routed(2,4,random)", .heads = 2, .key_heads = 2};
+  const Inputs x = in_type(inputs_of(c), at::kFloat);
+  EXPECT_NO_THROW(attention(x.q, x.k, x.v, c.spec, options_of(c, x)));
+  EXPECT_THROW(attention(x.q, x.k, at::cat({x.v, x.v}, -1), c.spec, options_of(c, x)), Error);
 }
 
 TEST(AttentionLayers, RefuseSecondDerivativesAndOtherKernelsInBackward) {

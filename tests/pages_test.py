@@ -203,8 +203,8 @@ class Names(unittest.TestCase):
             known |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", checked(command, "--help-all").stdout))
             known |= set(values_of(checked(command, "--dump-config").stdout))
         self.assertGreater(len(known), 100)
-        for script in ("k-sweep.sh", "multi30k-sweep.sh"):
-            known |= set(re.findall(r"--[a-z][\w-]*", (ROOT / "recipes" / script).read_text()))
+        for script in sorted((ROOT / "recipes").glob("*.sh")):
+            known |= set(re.findall(r"--[a-z][\w-]*", script.read_text()))
         for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
             text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
             marian = set(re.findall(r"--[a-z][\w-]*", " ".join(re.findall(r"^\|[^|]*", text, re.M)))) if "marian" in path.stem else set()

@@ -7,7 +7,7 @@
 #include "fovea/spec/model_config.h"
 #include "fovea/text/vocab.h"
 
-// Lines as a model of translation reads them, and what is said of those that are cut or odd.
+// Lines as a model of translation reads them, and the warnings about cut and odd lines.
 namespace fovea::translation {
 
 using models::Sentence;

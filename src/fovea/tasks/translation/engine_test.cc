@@ -7,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/tasks/translation/test_translation_run.h"
+#include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation::engine_test {
 namespace {

@@ -1,10 +1,11 @@
 #include "fovea/models/beam_engine.h"
 
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 #include <numeric>
 
 #include "fovea/models/diverged.h"
-#include "fovea/models/scorer.h"
 #include "fovea/nn/index_tensor.h"
 
 namespace fovea::models {
@@ -12,25 +13,36 @@ namespace fovea::models {
 std::vector<BeamRequest> BeamEngine::joining() {
   std::vector<BeamRequest> joined;
   if (state_ && !state_->can_add()) return joined;
-  if (should_gather()) return joined;
-  int64_t rows = 0, tokens = 0;
-  for (const auto& [number, running] : running_) rows += running.rows, tokens += running.tokens;
-  while (!waiting_.empty()) {
-    rows += waiting_.front().search.options.beam_size, tokens += std::ssize(waiting_.front().source);
-    const bool alone = running_.empty() && joined.empty();
-    if (!alone && (rows > limits_.max_rows || tokens > limits_.max_tokens)) break;
+  const int64_t fitting = count_fitting();
+  if (should_gather(fitting)) return joined;
+  for (int64_t i = 0; i < fitting; ++i) {
     joined.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
   return joined;
 }
 
+// The waiting sentences that the limits let join the running ones.
+int64_t BeamEngine::count_fitting() const {
+  int64_t rows = 0, tokens = 0, count = 0;
+  for (const auto& [number, running] : running_) rows += running.rows, tokens += running.tokens;
+  for (const BeamRequest& request : waiting_) {
+    rows += request.search.options.beam_size, tokens += request.source.size(0);
+    const bool alone = running_.empty() && count == 0;
+    if (!alone && (rows > limits_.max_rows || tokens > limits_.max_tokens)) break;
+    ++count;
+  }
+  return count;
+}
+
 // Whether the waiting sentences should wait for others, with which they share a pass of the encoder: its products cost
-// twice as much per token for one sentence as for several. Beside few sentences a new one joins at once.
-bool BeamEngine::should_gather() {
+// twice as much per token for one sentence as for several. Beside few sentences a new one joins at once. Where some
+// have no room, the others come when running ones are done; else they may never come.
+bool BeamEngine::should_gather(int64_t fitting) {
   constexpr int64_t kMostSteps = 1, kRunningPerJoining = 8;
-  if (!waiting_.empty() && gathered_steps_ < kMostSteps &&
-      kRunningPerJoining * std::ssize(waiting_) < std::ssize(running_)) {
+  const bool more_have_no_room = fitting < std::ssize(waiting_);
+  const bool few = kRunningPerJoining * fitting < std::ssize(running_);
+  if (fitting > 0 && few && (more_have_no_room || gathered_steps_ < kMostSteps)) {
     ++gathered_steps_;
     return true;
   }
@@ -38,11 +50,18 @@ bool BeamEngine::should_gather() {
   return false;
 }
 
+// The encoder's output for the sources.
 nn::OtherSide BeamEngine::encode(const std::vector<BeamRequest>& requests) {
-  std::vector<const Sentence*> sources;
-  for (const BeamRequest& request : requests) sources.push_back(&request.source);
-  const PackedSentences packed = pack(sources, model_.model->output_weight().device());
-  return {model_.model->encode({packed.tokens, packed.offsets}, {}), packed.offsets};
+  std::vector<at::Tensor> sources;
+  std::vector<int64_t> bounds = {0};
+  for (const BeamRequest& request : requests) {
+    sources.push_back(request.source);
+    bounds.push_back(bounds.back() + request.source.size(0));
+  }
+  const at::Tensor weight = model_.model->output_weight(), offsets = nn::index_tensor(std::move(bounds));
+  const at::Tensor all = at::cat(sources);
+  const at::Tensor input = all.is_floating_point() ? all.to(weight.options()) : all.to(weight.device());
+  return {model_.model->encode({input, offsets}, {}), offsets};
 }
 
 bool BeamEngine::step() {
@@ -52,11 +71,15 @@ bool BeamEngine::step() {
   try {
     compute(std::move(joined));
   } catch (...) {
-    waiting_.clear(), running_.clear(), done_.clear(), state_.reset();
-    search_ = search::BeamSearch();
+    clear();
     throw;
   }
   return true;
+}
+
+void BeamEngine::clear() {
+  waiting_.clear(), running_.clear(), done_.clear(), state_.reset();
+  search_ = search::BeamSearch();
 }
 
 // The rows of the model's state become the search's.
@@ -76,7 +99,7 @@ void BeamEngine::lend_rows(const std::vector<BeamRequest>& joined) {
 void BeamEngine::compute(std::vector<BeamRequest> joined) {
   for (BeamRequest& request : joined) {
     request.search.options.vocabulary = model_.model->output_weight().size(0);
-    const Running running{request.ticket, request.search.options.beam_size, std::ssize(request.source)};
+    const Running running{request.ticket, request.search.options.beam_size, request.source.size(0)};
     running_[search_.add(std::move(request.search))] = running;
   }
   lend_rows(joined);
@@ -110,7 +133,7 @@ EngineCounts BeamEngine::counts() const {
   counts.running = std::ssize(running_);
   for (const auto& [number, running] : running_) counts.running_tokens += running.tokens;
   counts.waiting = std::ssize(waiting_);
-  for (const BeamRequest& request : waiting_) counts.waiting_tokens += std::ssize(request.source);
+  for (const BeamRequest& request : waiting_) counts.waiting_tokens += request.source.size(0);
   return counts;
 }
 

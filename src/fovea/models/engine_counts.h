@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 
 // The numbers and limits of engines that serve requests step by step.
 namespace fovea::models {
@@ -13,6 +14,9 @@ struct EngineLimits {
   int64_t max_rows = 256;     // hypotheses of all sentences, or texts
   int64_t max_tokens = 8192;  // tokens of the running requests: see running_tokens
 };
+
+inline constexpr EngineLimits kNoLimits{.max_rows = std::numeric_limits<int64_t>::max(),
+                                        .max_tokens = std::numeric_limits<int64_t>::max()};
 
 // The most units of a prompt that a step reads, so that a long prompt does not hold back the other texts.
 constexpr int64_t kPromptPiece = 256;

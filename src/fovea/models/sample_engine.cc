@@ -121,7 +121,7 @@ void SampleEngine::score_prompt(Row& row, const at::Tensor& hidden, int64_t firs
   const at::Tensor logits = model_.output(hidden.to(at::kFloat)).cpu();
   const int64_t count = logits.size(0), vocabulary = logits.size(1);
   const int64_t n = std::clamp<int64_t>(row.request.num_top.value_or(0), 1, vocabulary);
-  std::vector<search::Candidate> top(static_cast<size_t>(n * count));
+  std::vector<kernels::Candidate> top(static_cast<size_t>(n * count));
   std::vector<float> unused(static_cast<size_t>(count)), log_probs(static_cast<size_t>(count));
   std::vector<int64_t> offsets(static_cast<size_t>(count + 1));
   std::iota(offsets.begin(), offsets.end(), 0);

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/models/beam.h"
+#include "fovea/kernels/layer/top_n.h"
 #include "fovea/models/engine_counts.h"
+#include "fovea/models/search_model.h"
+#include "fovea/nn/stepper.h"
 #include "fovea/search/sample.h"
 
 // Sampling with a decoder, whose texts come and go between steps. For c10::InferenceMode.
@@ -48,9 +50,9 @@ class SampleEngine {
     Ticket ticket;
     int64_t unit;
     End end = End::kNone;
-    bool is_given = false;                    // a unit of the prompt; those come before what was chosen behind them
-    float log_prob = 0;                       // by the model alone, if it is wanted
-    std::vector<search::Candidate> top = {};  // the num_top best
+    bool is_given = false;                     // a unit of the prompt; those come before what was chosen behind them
+    float log_prob = 0;                        // by the model alone, if it is wanted
+    std::vector<kernels::Candidate> top = {};  // the num_top best
   };
   // The units that were chosen since the last call, in their order.
   std::vector<Chosen> take() { return std::exchange(chosen_, {}); }

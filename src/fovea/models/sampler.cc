@@ -2,7 +2,6 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <limits>
 #include <utility>
 
 #include "fovea/base/signals.h"
@@ -16,8 +15,7 @@ Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PrepackedLaye
 void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   const c10::InferenceMode guard;
   if (rules_.max_length == 0) return;
-  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  SampleEngine engine(model_, {kNoLimit, kNoLimit}, {rules_.last, rules_.cut, rules_.cache});
+  SampleEngine engine(model_, kNoLimits, {rules_.last, rules_.cut, rules_.cache});
   for (size_t i = 0; i < drafts.size(); ++i) {
     engine.add({.ticket = static_cast<Ticket>(i),
                 .prompt = drafts[i].prompt,

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "fovea/models/beam.h"
 #include "fovea/models/draft_seed.h"
+#include "fovea/models/search_model.h"
 #include "fovea/search/sample.h"
 
 namespace fovea::models {

@@ -95,7 +95,6 @@ class SearchedSentence {
   struct Node {
     int64_t parent;  // -1: none
     int64_t token;
-    float log_prob;
   };
   struct Live {
     int64_t node = -1;
@@ -108,7 +107,6 @@ class SearchedSentence {
     double log_prob;
     int64_t token;
     int64_t row;  // among the sentence's
-    float step;   // the token's own log-probability
     // Better first.
     bool operator<(const Extension& other) const {
       return std::tuple(-log_prob, token, row) < std::tuple(-other.log_prob, other.token, other.row);
@@ -117,7 +115,6 @@ class SearchedSentence {
   struct Finished {
     int64_t node;
     double log_prob, score;
-    float step;  // the end's own log-probability
     bool is_cut, says_all;
   };
 
@@ -180,13 +177,10 @@ std::vector<Hypothesis> SearchedSentence::best() const {
   std::vector<Hypothesis> result;
   for (const Finished& finished : finished_) {
     if (std::ssize(result) == sentence_.options.num_best) break;
-    Hypothesis hypothesis{{}, finished.log_prob, finished.score, {finished.step}, finished.is_cut, finished.says_all};
-    for (int64_t node = finished.node; node >= 0; node = nodes_[static_cast<size_t>(node)].parent) {
+    Hypothesis hypothesis{{}, finished.log_prob, finished.score, finished.is_cut, finished.says_all};
+    for (int64_t node = finished.node; node >= 0; node = nodes_[static_cast<size_t>(node)].parent)
       hypothesis.tokens.push_back(nodes_[static_cast<size_t>(node)].token);
-      hypothesis.log_probs.push_back(nodes_[static_cast<size_t>(node)].log_prob);
-    }
     std::ranges::reverse(hypothesis.tokens);
-    std::ranges::reverse(hypothesis.log_probs);
     result.push_back(std::move(hypothesis));
   }
   return result;
@@ -200,8 +194,7 @@ void SearchedSentence::extend(const Rows& rows) {
     const Candidate* best = &rows.next.best[row * static_cast<size_t>(rows.n)];
     for (int64_t j = 0; j < n; ++j) {
       if (std::ranges::find(never, best[j].token) != never.end()) continue;
-      extensions_.push_back(
-          {live_[i].log_prob + best[j].log_prob, best[j].token, static_cast<int64_t>(i), best[j].log_prob});
+      extensions_.push_back({live_[i].log_prob + best[j].log_prob, best[j].token, static_cast<int64_t>(i)});
     }
     if (!rows.asked_offsets.empty()) extend_by_asked(rows, i);
   }
@@ -217,15 +210,14 @@ void SearchedSentence::extend_by_asked(const Rows& rows, size_t row) {
        a < static_cast<size_t>(rows.asked_offsets[of_all + 1]); ++a) {
     const int64_t word = rows.asked[a];
     if (std::ranges::find(best, word, &Extension::token) != best.end()) continue;
-    const float log_prob = rows.next.asked_log_probs[a];
-    extensions_.push_back({live_[row].log_prob + log_prob, word, static_cast<int64_t>(row), log_prob});
+    extensions_.push_back({live_[row].log_prob + rows.next.asked_log_probs[a], word, static_cast<int64_t>(row)});
   }
 }
 
 void SearchedSentence::extend_by_end(const Rows& rows) {
   for (size_t i = 0; i < live_.size(); ++i) {
     const float end = rows.next.eos_log_prob[static_cast<size_t>(rows.first) + i];
-    extensions_.push_back({live_[i].log_prob + end, sentence_.options.eos, static_cast<int64_t>(i), end});
+    extensions_.push_back({live_[i].log_prob + end, sentence_.options.eos, static_cast<int64_t>(i)});
   }
 }
 
@@ -273,7 +265,7 @@ bool SearchedSentence::ends(int64_t node) const {
 
 void SearchedSentence::keep(const Extension& extension) {
   const Live& parent = live_[static_cast<size_t>(extension.row)];
-  nodes_.push_back({parent.node, extension.token, extension.step});
+  nodes_.push_back({parent.node, extension.token});
   Live live{std::ssize(nodes_) - 1, extension.log_prob};
   if (!sentence_.demands.empty()) {
     live.said = sentence_.demands.next(parent.said, extension.token);
@@ -287,8 +279,7 @@ void SearchedSentence::finish(const Extension& extension) {
   const BeamOptions& options = sentence_.options;
   const Live& parent = live_[static_cast<size_t>(extension.row)];
   const double score = extension.log_prob / length_penalty(options.penalty, options.normalize, length_);
-  const Finished finished{parent.node,        extension.log_prob, score, extension.step, length_ > sentence_.max_length,
-                          parent.missing == 0};
+  const Finished finished{parent.node, extension.log_prob, score, length_ > sentence_.max_length, parent.missing == 0};
   // Behind those of equal score, which came first.
   const auto place = std::ranges::upper_bound(finished_, score, std::ranges::greater(), &Finished::score);
   finished_.insert(place, finished);
@@ -380,32 +371,6 @@ std::vector<BeamSearch::Done> BeamSearch::take() { return std::exchange(done_, {
 double length_penalty(LengthPenalty form, double x, int64_t length) {
   const auto tokens = static_cast<double>(length);
   return std::pow(form == LengthPenalty::kPower ? tokens : (5 + tokens) / 6, x);
-}
-
-void beam_search(Scorer& scorer, std::vector<BeamSentence> sentences, const TakeBest& take) {
-  BeamSearch search;
-  for (BeamSentence& sentence : sentences) search.add(std::move(sentence));
-  Continuations next;
-  while (!search.rows().parents.empty()) {
-    scorer.step(search.rows(), next);
-    search.advance(next);
-    for (BeamSearch::Done& done : search.take()) take(done.sentence, std::move(done.best));
-  }
-}
-
-std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences) {
-  std::vector<std::vector<Hypothesis>> results(sentences.size());
-  beam_search(scorer, std::move(sentences), [&](int64_t sentence, std::vector<Hypothesis> best) {
-    results[static_cast<size_t>(sentence)] = std::move(best);
-  });
-  return results;
-}
-
-std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const int64_t> max_lengths,
-                                                 const BeamOptions& options) {
-  std::vector<BeamSentence> sentences;
-  for (const int64_t max_length : max_lengths) sentences.push_back({options, max_length});
-  return beam_search(scorer, std::move(sentences));
 }
 
 }  // namespace fovea::search

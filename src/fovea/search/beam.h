@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -8,7 +7,7 @@
 #include "fovea/kernels/layer/top_n.h"
 #include "fovea/search/demands.h"
 
-// Beam search over an abstract scorer: no model, no tensors. Greedy search is a beam of 1.
+// Beam search without a model and without tensors: its caller scores the continuations. Greedy search is a beam of 1.
 namespace fovea::search {
 
 using kernels::Candidate, kernels::Continuations;
@@ -23,14 +22,6 @@ struct ScoredRows {
   // asked_offsets[r + 1]. No offsets: no words.
   std::span<const int64_t> asked_offsets = {};  // [R + 1]
   std::span<const int32_t> asked = {};
-};
-
-// Scores continuations of rows.
-class Scorer {
- public:
-  virtual ~Scorer() = default;
-  // Fills `next` with each row's n best, or all if the vocabulary is smaller (then n is its size).
-  virtual void step(const ScoredRows& rows, Continuations& next) = 0;
 };
 
 enum class LengthPenalty : uint8_t { kPower, kGnmt };
@@ -51,12 +42,11 @@ struct BeamOptions {
 };
 
 struct Hypothesis {
-  std::vector<int64_t> tokens;        // without the end that finished it
-  double log_prob = 0;                // sum over the steps, the end of the sentence among them
-  double score = 0;                   // log_prob / length_penalty
-  std::vector<float> log_probs = {};  // of each step: one more than tokens
-  bool is_cut = false;                // its end was forced at the longest length
-  bool says_all = true;               // the sentence's demands
+  std::vector<int64_t> tokens;  // without the end that finished it
+  double log_prob = 0;          // sum over the steps, the end of the sentence among them
+  double score = 0;             // log_prob / length_penalty
+  bool is_cut = false;          // its end was forced at the longest length
+  bool says_all = true;         // the sentence's demands
 };
 
 // A sentence to search for.
@@ -91,7 +81,7 @@ class BeamSearch {
 
   // The rows of the next step; none if all sentences are done. The spans hold until the next call that is not const.
   ScoredRows rows() const;
-  // Takes what a Scorer found for rows().
+  // Takes the continuations of rows(): each row's n best, or all if the vocabulary is smaller (then n is its size).
   void advance(const Continuations& next);
 
   // The best hypotheses of a sentence that is done, best first, at least one.
@@ -112,17 +102,5 @@ class BeamSearch {
   std::vector<int32_t> asked_;
   int64_t next_number_ = 0, n_ = 0, vocabulary_ = 0;
 };
-
-// Gets the best hypotheses of a sentence when it is done, best first, at least one: those of short sentences come
-// first.
-using TakeBest = std::function<void(int64_t sentence, std::vector<Hypothesis> best)>;
-void beam_search(Scorer& scorer, std::vector<BeamSentence> sentences, const TakeBest& take);
-
-// The best hypotheses of every sentence, best first, at least one.
-std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences);
-// Like beam_search() above, for sentences with the same options: sentence s ends after max_lengths[s] tokens at the
-// latest.
-std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const int64_t> max_lengths,
-                                                 const BeamOptions& options);
 
 }  // namespace fovea::search

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,43 @@ struct Table {
     return weights;
   }
 };
+
+// Scores continuations of rows.
+class Scorer {
+ public:
+  virtual ~Scorer() = default;
+  // Fills `next` as BeamSearch::advance() takes it.
+  virtual void step(const ScoredRows& rows, Continuations& next) = 0;
+};
+
+// Gives the best hypotheses of each sentence to `take` as soon as it is done.
+inline void beam_search(Scorer& scorer, std::vector<BeamSentence> sentences,
+                        const std::function<void(int64_t sentence, std::vector<Hypothesis> best)>& take) {
+  BeamSearch search;
+  for (BeamSentence& sentence : sentences) search.add(std::move(sentence));
+  Continuations next;
+  while (!search.rows().parents.empty()) {
+    scorer.step(search.rows(), next);
+    search.advance(next);
+    for (BeamSearch::Done& done : search.take()) take(done.sentence, std::move(done.best));
+  }
+}
+
+inline std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences) {
+  std::vector<std::vector<Hypothesis>> results(sentences.size());
+  beam_search(scorer, std::move(sentences), [&](int64_t sentence, std::vector<Hypothesis> best) {
+    results[static_cast<size_t>(sentence)] = std::move(best);
+  });
+  return results;
+}
+
+// Sentences with the same options: sentence s ends after max_lengths[s] tokens at the latest.
+inline std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const int64_t> max_lengths,
+                                                        const BeamOptions& options) {
+  std::vector<BeamSentence> sentences;
+  for (const int64_t max_length : max_lengths) sentences.push_back({options, max_length});
+  return beam_search(scorer, std::move(sentences));
+}
 
 // Scores rows whose sentence is the token that starts it.
 class StartScorer final : public Scorer {

@@ -1,7 +1,6 @@
 #include "fovea/serve/model_engines.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -18,9 +17,6 @@
 
 namespace fovea::serve {
 namespace {
-
-constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-constexpr models::EngineLimits kNoLimits{.max_rows = kAny, .max_tokens = kAny};
 
 // Options of a command for the model of one folder.
 template <class Options>
@@ -58,21 +54,17 @@ void add_heads(const at::Tensor& weights, AttentionMap& map) {
   map.sharpest = analysis::sharpest_head(layers);
 }
 
-// The attention between a sentence and the pieces of its translation; empty if one of both is.
+// The attention between a sentence and the tokens of its translation; empty if one of both is.
 AttentionMap attention_of(const translation::TranslationEngine& engine, const std::string& sentence,
-                          const std::vector<std::string>& pieces) {
+                          const models::Sentence& translation) {
   const translation::LoadedModel& loaded = engine.model();
   translation::WordPair pair{text::encode_words(loaded.source, sentence), {}};
+  pair.target.pieces = translation;
   text::cut(pair.source, engine.limit().tokens);
-  AttentionMap map;
-  for (const std::string& piece : pieces) {
-    const std::optional<int64_t> id = loaded.target.find(piece);
-    if (!id) return {};
-    pair.target.pieces.push_back(*id);
-    map.target.push_back(piece);
-  }
   if (pair.is_empty()) return {};
+  AttentionMap map;
   for (const int64_t id : pair.source.pieces) map.source.push_back(loaded.source.piece(id));
+  for (const int64_t id : pair.target.pieces) map.target.push_back(loaded.target.piece(id));
   map.source.emplace_back("</s>");
   map.target.emplace_back("</s>");
   nn::Model model = loaded.model;
@@ -114,7 +106,7 @@ class TranslatingEngine final : public Engine, public SentenceReader {
     for (auto& [ticket, result] : engine_.take()) {
       SentenceOutput output{std::move(result), {}};
       if (const auto shown = shown_.extract(ticket))
-        output.attention = attention_of(engine_, shown.mapped(), output.result.best.front().pieces);
+        output.attention = attention_of(engine_, shown.mapped(), output.result.best.front().tokens);
       outputs.push_back({ticket, std::move(output)});
     }
     return outputs;
@@ -179,18 +171,19 @@ std::unique_ptr<Engine> load_unused(const ModelPlace& place, const ServeOptions&
   if (nn::task_of_checkpoint(place.folder) == "language") {
     const auto trained = trained_options<language::LanguageModelOptions>(place, options);
     return std::make_unique<CompletingEngine>(
-        language::load_model(trained),
-        language::CompletionEngine::Options{
-            .layers = models::step_format(trained), .limits = kNoLimits, .cache_precision = options.cache_precision});
+        language::load_model(trained), language::CompletionEngine::Options{.layers = models::step_format(trained),
+                                                                           .limits = models::kNoLimits,
+                                                                           .cache_precision = options.cache_precision});
   }
   if (options.cache_precision != "model")
     throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place.folder,
                     "', which translates; only language models have such caches; leave the option out"));
   const auto trained = trained_options<ModelOptions>(place, options);
   return std::make_unique<TranslatingEngine>(
-      translation::load_model(trained),
-      translation::TranslationEngine::Options{
-          .layers = models::step_format(trained), .limits = kNoLimits, .max_length = options.max_length});
+      translation::load_model(trained), translation::TranslationEngine::Options{.layers = models::step_format(trained),
+                                                                                .limits = models::kNoLimits,
+                                                                                .max_length = options.max_length,
+                                                                                .owns_model = true});
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ struct TextWishes {
   bool scores = false, n_best = false, alignment = false, attention = false, attention_heads = false, terms = false;
 };
 
-Json hypothesis_json(const translation::EngineTranslation& hypothesis, const TextWishes& wishes) {
+Json hypothesis_json(const translation::Translation& hypothesis, const TextWishes& wishes) {
   Json json = {{"text", hypothesis.text}};
   if (wishes.scores || wishes.n_best) {
     json["score"] = hypothesis.score;

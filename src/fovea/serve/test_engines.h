@@ -138,7 +138,7 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
   static SentenceOutput translated(const SentenceInput& sentence, int64_t words) {
     SentenceOutput output;
     for (int64_t rank = 0; rank < sentence.request.beam.num_best; ++rank) {
-      translation::EngineTranslation best;
+      translation::Translation best;
       best.text = cat("[", sentence.request.text, "]");
       best.score = best.log_prob = -1.0 - static_cast<double>(rank);
       if (sentence.request.alignment)

@@ -127,7 +127,7 @@ void TextJob::finish() {
 
 void TextJob::forget_marks() {
   for (const size_t part : marked) {
-    for (translation::EngineTranslation& hypothesis : outputs[part].result.best) {
+    for (translation::Translation& hypothesis : outputs[part].result.best) {
       std::erase_if(hypothesis.links, [](const analysis::Link& link) { return link.source == 0; });
       for (analysis::Link& link : hypothesis.links) --link.source;
     }
@@ -136,7 +136,7 @@ void TextJob::forget_marks() {
 
 std::string TextJob::translation(size_t text, size_t rank) const {
   const PlannedText& planned = texts[text];
-  const auto best_of = [&](size_t sentence) -> const translation::EngineTranslation& {
+  const auto best_of = [&](size_t sentence) -> const translation::Translation& {
     const auto& best = outputs[planned.sentences[sentence]].result.best;
     return best[std::min(rank, best.size() - 1)];
   };
@@ -153,7 +153,7 @@ std::string TextJob::translation(size_t text, size_t rank) const {
         markup += part.bytes;
         continue;
       }
-      const translation::EngineTranslation& best = best_of(sentence++);
+      const translation::Translation& best = best_of(sentence++);
       markup += translated_markup(part, best.text, best.links);
     }
     return markup;

@@ -8,6 +8,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/beam_options.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/captions/captioner.h"
@@ -18,7 +19,6 @@ namespace {
 CaptionerOptions captioner_options(const CaptionCommand& config) {
   return {.beam = models::beam_options(config),
           .max_length = config.max_length,
-          .mini_batch = config.mini_batch,
           .allow_unk = config.allow_unk,
           .layers = models::step_format(config)};
 }

@@ -2,12 +2,13 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/beam_engine.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/tasks/captions/batch.h"
 #include "fovea/tasks/captions/task.h"
@@ -42,18 +43,18 @@ Captioner::Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerO
 
 std::vector<std::vector<models::WrittenText>> Captioner::run(const Inputs& inputs, std::span<const int64_t> images) {
   const c10::InferenceMode guard;
-  std::vector<std::vector<models::WrittenText>> results;
-  for (std::span<const int64_t> rest = images; !rest.empty();) {
-    const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(options_.mini_batch)));
-    rest = rest.subspan(batch.size());
-    const ImageBatch tensors(inputs, batch, model_.model->output_bias());
-    const at::Tensor memory = model_.model->encode({tensors.vectors, tensors.offsets}, {});
-    const std::vector<int64_t> max_lengths(batch.size(), options_.max_length);
-    const auto found = models::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
-    for (const std::vector<search::Hypothesis>& hypotheses : found) {
-      std::vector<models::WrittenText>& captions = results.emplace_back();
-      for (const search::Hypothesis& hypothesis : hypotheses)
-        captions.push_back(models::written_text(vocab_, hypothesis));
+  models::BeamEngine engine(model_, models::kNoLimits, vocab_.eos());
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ImageBatch image(inputs, images.subspan(i, 1), model_.model->output_bias());
+    engine.add({static_cast<models::Ticket>(i), image.vectors, {options_.beam, options_.max_length}});
+  }
+  std::vector<std::vector<models::WrittenText>> results(images.size());
+  for (bool works = true; works;) {
+    throw_if_interrupted("captioning");
+    works = engine.step();
+    for (const models::BeamEngine::Done& done : engine.take()) {
+      for (const search::Hypothesis& hypothesis : done.best)
+        results[static_cast<size_t>(done.ticket)].push_back(models::written_text(vocab_, hypothesis));
     }
   }
   return results;

@@ -2,9 +2,10 @@
 #include <span>
 #include <vector>
 
-#include "fovea/models/beam.h"
+#include "fovea/models/search_model.h"
 #include "fovea/models/written_text.h"
 #include "fovea/nn/model.h"
+#include "fovea/search/beam.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/inputs.h"
@@ -25,7 +26,6 @@ LoadedCaptionModel load_caption_model(const TrainedModelOptions& options);
 struct CaptionerOptions {
   search::BeamOptions beam;  // vocabulary, start, eos and never are filled in
   int64_t max_length = 50;   // tokens of a caption, at most
-  int64_t mini_batch = 64;   // images computed together
   bool allow_unk = false;    // or captions do not have the unknown word
   ops::PrepackedLayer::Format layers =
       ops::PrepackedLayer::Format::kExact;  // of the decoder's steps and the output layer
@@ -37,7 +37,8 @@ class Captioner {
   // `vocab` must outlive this.
   Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerOptions& options);
 
-  // Results in the order of the images (numbers of `inputs`), each best first. Throws Interrupted when a signal comes.
+  // Computes all images together. Results in the order of the images (numbers of `inputs`), each best first. Throws
+  // Interrupted when a signal comes.
   std::vector<std::vector<models::WrittenText>> run(const Inputs& inputs, std::span<const int64_t> images);
 
  private:

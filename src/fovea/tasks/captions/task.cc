@@ -102,14 +102,13 @@ std::vector<std::string> Validation::write(nn::Model& model, Collective& team) c
   CaptionerOptions options;
   options.beam.beam_size = options_.valid_beam_size;
   options.max_length = options_.valid_max_length;
-  options.mini_batch = options_.valid_mini_batch;
   Captioner captioner(model, vocab_, options);
   const std::span<const int64_t> images(captioned_.images);
   const auto of_batch = [&](int64_t index) {
     const auto first = static_cast<size_t>(index * options_.valid_mini_batch);
+    const auto count = std::min(images.size() - first, static_cast<size_t>(options_.valid_mini_batch));
     std::string lines;
-    for (const std::vector<models::WrittenText>& best : captioner.run(
-             *inputs_, images.subspan(first, std::min(images.size() - first, static_cast<size_t>(options.mini_batch)))))
+    for (const std::vector<models::WrittenText>& best : captioner.run(*inputs_, images.subspan(first, count)))
       lines += best.front().text + '\n';
     return lines;
   };

@@ -69,7 +69,7 @@ struct CompletionEngine::Parts {
     using End = models::SampleEngine::End;
     if (chosen.end != End::kLast) {
       CompletionUnit unit{{chosen.unit, chosen.log_prob}};
-      for (const search::Candidate& one : chosen.top) unit.top.push_back({one.token, one.log_prob});
+      for (const kernels::Candidate& one : chosen.top) unit.top.push_back({one.token, one.log_prob});
       (chosen.is_given ? part.prompt : part.units).push_back(std::move(unit));
       if (!chosen.is_given) part.text += text.stops.push(text.decoder.push(chosen.unit));
     }

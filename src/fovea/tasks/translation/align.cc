@@ -22,7 +22,6 @@
 #include "fovea/tasks/translation/gold_reader.h"
 #include "fovea/tasks/translation/head_search.h"
 #include "fovea/tasks/translation/pair_reader.h"
-#include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
 namespace {

@@ -9,26 +9,24 @@
 #include "fovea/models/batches.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/test_decoding.h"
-#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation::decode_test {
 namespace {
 
-TranslateOptions beam(int64_t size, int64_t num_best = 1) {
-  TranslateOptions options;
+Decoding beam(int64_t size, int64_t num_best = 1) {
+  Decoding options;
   options.beam.beam_size = size;
   options.beam.num_best = num_best;
-  options.max_length_factor = 2;
   return options;
 }
 
 using Format = ops::PrepackedLayer::Format;
 
 std::vector<std::vector<search::Hypothesis>> translate(nn::Model& model, const std::vector<Sentence>& sources,
-                                                       const TranslateOptions& options, int64_t batch,
+                                                       const Decoding& options, int64_t together,
                                                        Format format = Format::kExact) {
-  SearchModel laid_out(model, format);
-  return translate_all(laid_out, sources, options, {100000, batch});
+  models::SearchModel laid_out(model, format);
+  return decode(laid_out, sources, options, together);
 }
 
 TEST(LengthBatches, KeepTheirLimitsAndLoseNothing) {
@@ -79,7 +77,7 @@ at::Tensor next_log_probs(nn::Model& model, const Sentence& source, const Senten
   return (model->output_weight().to(at::kDouble).mv(last) + model->output_bias().to(at::kDouble)).log_softmax(0);
 }
 
-TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
+TEST(Decoding, ABeamOfOneIsGreedyOverFullPasses) {
   nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(12, 2);
   model->output_bias().data_ptr<float>()[0] += 1;
@@ -106,7 +104,7 @@ TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
 }
 
 // The others keep their probabilities.
-TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
+TEST(Decoding, ATokenThatNoHypothesisHasIsPassedOver) {
   nn::Model model = decoding_model("full");
   const std::vector<Sentence> sources = random_sentences(8, 6);
   constexpr int64_t kNever = 7;
@@ -117,14 +115,14 @@ TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
   EXPECT_GT(had, 8U);
   for (const Format format : {Format::kExact, Format::kInt8}) {
     for (const int64_t size : {int64_t{1}, int64_t{3}, kVocabulary}) {
-      TranslateOptions options = beam(size, size);
+      Decoding options = beam(size, size);
       options.beam.never = {kNever};
       for (const auto& hypotheses : translate(model, sources, options, 8, format)) {
         for (const auto& hypothesis : hypotheses) EXPECT_EQ(std::ranges::count(hypothesis.tokens, kNever), 0) << size;
       }
     }
   }
-  TranslateOptions options = beam(1);
+  Decoding options = beam(1);
   options.beam.never = {kNever};
   const auto found = translate(model, sources, options, 8);
   for (size_t s = 0; s < sources.size(); ++s) {
@@ -139,7 +137,7 @@ TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
   }
 }
 
-TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
+TEST(Decoding, ScoresAreThoseOfTeacherForcing) {
   for (const std::string attention : {"full", "topk(3)", "relu+gated-rmsnorm", "random(4)", "entmax(1.5)"}) {
     nn::Model model = decoding_model(attention);
     const std::vector<Sentence> sources = random_sentences(9, 5);
@@ -160,7 +158,7 @@ TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
   }
 }
 
-TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
+TEST(Decoding, ASentenceAloneIsTheSameAsAmong64) {
   for (const auto& [attention, cross] : decoding_mechanisms()) {
     SCOPED_TRACE(attention);
     nn::Model model = decoding_model(attention, "sinusoidal", cross);
@@ -178,11 +176,11 @@ TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
   }
 }
 
-TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
+TEST(Decoding, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
   nn::Model model = decoding_model("full", "sinusoidal", "");
   const std::vector<Sentence> sources = random_sentences(64, 7);
   // Greedy, for a word or two: where one wins by a hair it may be another in 8 bits.
-  TranslateOptions options = beam(1, 1);
+  Decoding options = beam(1, 1);
   options.max_length_factor = 0.01;
   const auto exact = translate(model, sources, options, 64);
   const auto together = translate(model, sources, options, 64, Format::kInt8);
@@ -202,7 +200,7 @@ TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
   EXPECT_GE(same, sources.size() * 9 / 10);
 }
 
-TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
+TEST(Decoding, APermutedBatchGivesPermutedResults) {
   nn::Model model = decoding_model("topk(2)");
   std::vector<Sentence> sources = random_sentences(30, 8);
   const auto found = translate(model, sources, beam(3), 8);
@@ -214,7 +212,7 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
 }
 
 // The weights that are laid out for decoding are a copy.
-TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
+TEST(Decoding, AModelThatChangedIsLaidOutAnew) {
   nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const double before = translate(model, sources, beam(2), 4)[0][0].log_prob;
@@ -226,7 +224,7 @@ TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
 }
 
 // Validation translates between two updates: nothing that it leaves behind may hinder gradients.
-TEST(TranslateBatch, AModelInTrainingCanBeLent) {
+TEST(Decoding, AModelInTrainingCanBeLent) {
   nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const auto before = translate(model, sources, beam(2), 4);
@@ -244,19 +242,19 @@ TEST(TranslateBatch, AModelInTrainingCanBeLent) {
   for (size_t s = 0; s < sources.size(); ++s) EXPECT_EQ(before[s][0].log_prob, after[s][0].log_prob);
 }
 
-TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
+TEST(Decoding, LearnedPositionsBoundTheLength) {
   nn::Model model = decoding_model("full", "learned");
   {
     const torch::NoGradGuard guard;
     model->output_bias()[0] = -50;  // never wants to end
   }
-  TranslateOptions options = beam(2);
+  Decoding options = beam(2);
   options.max_length_factor = 100;
   const auto found = translate(model, random_sentences(3, 4), options, 3);
   for (const auto& hypotheses : found) EXPECT_EQ(hypotheses[0].tokens.size(), 29U);
 }
 
-TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
+TEST(Decoding, ADivergedModelIsAnErrorInOneLine) {
   nn::Model model = decoding_model("full");
   const auto sources = random_sentences(2, 4);
   const char* expected =

@@ -8,7 +8,6 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
-#include "fovea/models/beam.h"
 #include "fovea/models/line_source.h"
 
 namespace fovea::translation {

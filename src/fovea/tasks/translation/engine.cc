@@ -2,14 +2,17 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/beam_engine.h"
-#include "fovea/tasks/translation/hypothesis_links.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/term_demands.h"
 
 namespace fovea::translation {
@@ -26,10 +29,14 @@ void check(const EngineRequest& request) {
   require_range("n-best", static_cast<double>(beam.num_best), 1, static_cast<double>(beam.beam_size));
   require_range("normalize", beam.normalize, 0, 100);
   require_range("max length factor", request.max_length_factor, 0.1, 1000);
-  if (beam.ends_twice) throw Error("translation: got a search for documents; expected one for sentences");
 }
 
 }  // namespace
+
+int64_t longest_translation(const ModelConfig& model, double max_length_factor, int64_t source_tokens) {
+  const double limit = std::ceil(max_length_factor * static_cast<double>(source_tokens));
+  return longest_text(model, static_cast<int64_t>(std::min(limit, 1e9)));
+}
 
 struct TranslationEngine::Parts {
   // A request that is not done.
@@ -39,13 +46,22 @@ struct TranslationEngine::Parts {
     TermDemands::Found terms;
   };
 
-  Parts(LoadedModel from, const Options& options)
-      : loaded(std::move(from)),
+  // A sentence whose translations have no links yet.
+  struct Unlinked {
+    Ticket ticket;
+    std::string text;
+    LinkChoice choice;
+    EngineResult result;
+  };
+
+  Parts(LoadedModel from, const Options& given)
+      : options(given),
+        loaded(std::move(from)),
         limit(line_limit(loaded.model->config(), options.max_length)),
         model(loaded.model, options.layers),
         engine(model, options.limits, loaded.target.eos()),
         term_demands(loaded.target) {
-    this->model.model->freeze_encoder();
+    if (options.owns_model) this->model.model->freeze_encoder();
   }
 
   void take_done() {
@@ -53,40 +69,64 @@ struct TranslationEngine::Parts {
       const auto found = pending.find(done.ticket);
       Pending of = std::move(found->second);
       pending.erase(found);
-      finish(of, done.best);
-      ready.emplace_back(done.ticket, std::move(of.result));
+      finish(done.ticket, of, std::move(done.best));
     }
+    const int64_t together = options.link_batch ? options.link_batch->max_sentences : 1;
+    if (std::ssize(unlinked) >= together || engine.is_idle()) link();
   }
 
-  void finish(Pending& of, const std::vector<search::Hypothesis>& best) {
-    for (const search::Hypothesis& hypothesis : best) {
-      EngineTranslation translation{models::written_text(loaded.target, hypothesis)};
-      for (const int64_t token : hypothesis.tokens) translation.pieces.push_back(loaded.target.piece(token));
-      translation.log_probs = hypothesis.log_probs;
-      translation.is_cut = hypothesis.is_cut;
-      of.result.best.push_back(std::move(translation));
-    }
-    of.result.target_tokens = std::ssize(best.front().tokens) + 1;
+  void finish(Ticket ticket, Pending& of, std::vector<search::Hypothesis> best) {
+    EngineResult& result = of.result;
+    result.target_tokens = std::ssize(best.front().tokens) + 1;
     for (const size_t demand : of.terms.demands.unsaid(best.front().tokens))
-      of.result.missing.push_back(of.terms.terms[demand]);
-    if (of.request.alignment) add_links(of, best);
+      result.missing.push_back(of.terms.terms[demand]);
+    for (search::Hypothesis& hypothesis : best) {
+      Translation& translation = result.best.emplace_back(models::written_text(loaded.target, hypothesis));
+      translation.tokens = std::move(hypothesis.tokens);
+      translation.is_cut = hypothesis.is_cut;
+    }
+    if (of.request.alignment) {
+      unlinked.push_back({ticket, std::move(of.request.text), *of.request.alignment, std::move(result)});
+    } else {
+      ready.emplace_back(ticket, std::move(result));
+    }
   }
 
-  void add_links(Pending& of, const std::vector<search::Hypothesis>& best) {
-    std::vector<std::vector<Sentence>> hypotheses(1);
-    for (const search::Hypothesis& hypothesis : best) hypotheses[0].push_back(hypothesis.tokens);
-    const LinkPass pass{*of.request.alignment, limit.tokens, {}, nullptr};
-    std::vector<std::vector<analysis::Links>> links = links_of(loaded, {&of.request.text, 1}, hypotheses, pass);
-    for (size_t i = 0; i < best.size(); ++i) of.result.best[i].links = std::move(links[0][i]);
+  // A full pass over a translation sees the same as the search did step by step, and the search keeps no weights of
+  // hypotheses that it drops.
+  void link() {
+    if (unlinked.empty()) return;
+    std::vector<WordPair> words;
+    std::vector<SentencePair> tokens;
+    std::vector<std::pair<Translation*, const LinkChoice*>> places;
+    for (Unlinked& of : unlinked) {
+      text::WordPieces source = text::encode_words(loaded.source, of.text);
+      text::cut(source, limit.tokens);
+      for (Translation& translation : of.result.best) {
+        WordPair pair{source, text::words_of_pieces(loaded.target, translation.tokens)};
+        if (pair.is_empty()) continue;
+        tokens.push_back(with_eos(pair, loaded.source.eos(), loaded.target.eos()));
+        words.push_back(std::move(pair));
+        places.emplace_back(&translation, &of.choice);
+      }
+    }
+    see_cross_attention(loaded.model, tokens, options.link_batch.value_or(BatchLimits{}), options.work,
+                        [&](size_t i, const at::Tensor& weights) {
+                          places[i].first->links = word_links(weights, words[i], *places[i].second);
+                        });
+    for (Unlinked& of : unlinked) ready.emplace_back(of.ticket, std::move(of.result));
+    unlinked.clear();
   }
 
+  Options options;
   LoadedModel loaded;
   LineLimit limit;
-  SearchModel model;
+  models::SearchModel model;
   models::BeamEngine engine;
   TermDemands term_demands;
   Ticket next_ticket = 0;
   std::map<Ticket, Pending> pending;
+  std::vector<Unlinked> unlinked;
   std::vector<std::pair<Ticket, EngineResult>> ready;
 };
 
@@ -116,11 +156,13 @@ Ticket TranslationEngine::add(EngineRequest request) {
   if (request.terms) {
     pending.terms = parts.term_demands.find(*request.terms, request.text, longest);
     pending.result.missing = pending.terms.missing;
+    pending.result.has_terms = !pending.terms.demands.empty();
   }
   search::BeamOptions beam = request.beam;
   beam.start = beam.eos = parts.loaded.target.eos();
   beam.never = never_written(parts.loaded.target, request.allow_unk);
-  parts.engine.add({ticket, std::move(source.tokens), {beam, longest, pending.terms.demands}});
+  parts.engine.add({ticket, nn::index_tensor(std::move(source.tokens)), {beam, longest, pending.terms.demands}});
+  request.tokens.reset();
   pending.request = std::move(request);
   parts.pending.emplace(ticket, std::move(pending));
   ++parts.next_ticket;
@@ -130,14 +172,14 @@ Ticket TranslationEngine::add(EngineRequest request) {
 bool TranslationEngine::step() {
   const c10::InferenceMode guard;
   try {
-    if (!parts_->engine.step()) return false;
+    if (parts_->options.work != nullptr) throw_if_interrupted(parts_->options.work);
+    const bool works = parts_->engine.step();
     parts_->take_done();
+    return works;
   } catch (...) {
-    parts_->pending.clear();
-    parts_->ready.clear();
+    clear();
     throw;
   }
-  return true;
 }
 
 std::vector<std::pair<Ticket, EngineResult>> TranslationEngine::take() { return std::exchange(parts_->ready, {}); }
@@ -145,7 +187,17 @@ std::vector<std::pair<Ticket, EngineResult>> TranslationEngine::take() { return 
 void TranslationEngine::cancel(Ticket ticket) {
   parts_->engine.cancel(ticket);
   parts_->pending.erase(ticket);
+  std::erase_if(parts_->unlinked, [&](const Parts::Unlinked& of) { return of.ticket == ticket; });
   std::erase_if(parts_->ready, [&](const auto& ready) { return ready.first == ticket; });
+}
+
+void TranslationEngine::clear() {
+  parts_->engine.clear();
+  parts_->pending.clear(), parts_->unlinked.clear(), parts_->ready.clear();
+}
+
+void TranslationEngine::require_writable(const text::TermList& terms) const {
+  parts_->term_demands.require_writable(terms);
 }
 
 EngineCounts TranslationEngine::counts() const { return parts_->engine.counts(); }

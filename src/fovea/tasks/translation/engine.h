@@ -1,23 +1,29 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "fovea/models/engine_counts.h"
 #include "fovea/models/translation/loaded_model.h"
+#include "fovea/ops/prepacked_layer.h"
+#include "fovea/tasks/translation/encoded_line.h"
 #include "fovea/tasks/translation/engine_request.h"
-#include "fovea/tasks/translation/translator.h"
 
-// Translation of sentences that come and go: a server's. Each sentence joins the running ones between two steps of the
-// decoder, and leaves as soon as it is done. Its translation has the bytes that `fovea translate` gives the sentence.
+// The way from texts to their translations, for commands, validation and the server. Sentences come and go: each joins
+// the running ones between two steps of the decoder, and leaves as soon as it is done.
 namespace fovea::translation {
 
 using models::EngineCounts;
 using models::EngineLimits;
 using models::Ticket;
 
-// Used by one thread. Signals are the caller's business.
+// The most tokens of the translation of a source of `source_tokens` tokens.
+int64_t longest_translation(const ModelConfig& model, double max_length_factor, int64_t source_tokens);
+
+// Used by one thread.
 class TranslationEngine {
  public:
   struct Options {
@@ -25,6 +31,11 @@ class TranslationEngine {
         ops::PrepackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     EngineLimits limits = {};
     int64_t max_length = 1000;  // longer sources, in tokens, are cut
+    bool owns_model = false;    // nobody else uses the model: its encoder is laid out for small passes
+    // Sentences that are done wait for as many others, and the links of all are found together. None: each sentence is
+    // linked when it is done.
+    std::optional<models::BatchLimits> link_batch = {};
+    const char* work = nullptr;  // a signal stops it, as "X stopped"; null: signals are the caller's business
   };
   TranslationEngine(LoadedModel loaded, const Options& options);
   ~TranslationEngine();
@@ -39,6 +50,10 @@ class TranslationEngine {
   std::vector<std::pair<Ticket, EngineResult>> take();
   // Forgets a request and its rows. A number that is done, or unknown, changes nothing.
   void cancel(Ticket ticket);
+  void clear();  // forgets all requests
+
+  // Throws an Error that names the term's place if the vocabulary cannot write its target.
+  void require_writable(const text::TermList& terms) const;
 
   EngineCounts counts() const;
   const LineLimit& limit() const;

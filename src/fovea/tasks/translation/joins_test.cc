@@ -9,12 +9,11 @@
 #include "fovea/base/test_message.h"
 #include "fovea/models/beam_engine.h"
 #include "fovea/tasks/translation/test_decoding.h"
-#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation::joins_test {
 namespace {
 
-using models::Ticket;
+using models::SearchModel, models::Ticket;
 using Found = std::map<Ticket, std::vector<search::Hypothesis>>;
 
 constexpr int64_t kCount = 300;
@@ -29,8 +28,7 @@ search::BeamOptions options_of(Ticket number) {
 }
 
 models::BeamRequest request_of(const SearchModel& model, const Sentence& source, Ticket number) {
-  const int64_t longest = longest_translation(model.model->config(), 2, std::ssize(source));
-  return {number, source, {options_of(number), longest}};
+  return decoding_request(model, source, number, {options_of(number)});
 }
 
 // Sentences join by a random plan, and some are cancelled while they wait or run.
@@ -67,16 +65,13 @@ void expect_same(const std::vector<search::Hypothesis>& got, const std::vector<s
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].tokens, expected[i].tokens);
-    EXPECT_EQ(got[i].log_probs, expected[i].log_probs);
+    EXPECT_EQ(got[i].log_prob, expected[i].log_prob);
     EXPECT_EQ(got[i].score, expected[i].score);
   }
 }
 
 std::vector<search::Hypothesis> alone(SearchModel& model, const Sentence& source, Ticket number) {
-  TranslateOptions options;
-  options.beam = options_of(number);
-  options.max_length_factor = 2;
-  return translate_all(model, {&source, 1}, options, {100000, 1}).front();
+  return decode(model, {&source, 1}, {options_of(number)}, 1).front();
 }
 
 TEST(BeamEngine, SentencesThatJoinAndLeaveHaveTheBytesOfEachAlone) {
@@ -121,6 +116,27 @@ TEST(BeamEngine, ModelsOfOtherKindsToo) {
       if (number % 5 == 0) expect_same(best, alone(model, sources[static_cast<size_t>(number)], number));
     }
   }
+}
+
+// A pass of the encoder for one sentence costs twice as much as its share of a pass for several.
+TEST(BeamEngine, SentencesThatHaveNoRoomJoinSeveralTogether) {
+  SearchModel model(decoding_model("full"));
+  const c10::InferenceMode guard;
+  models::BeamEngine engine(model, {.max_rows = 32, .max_tokens = 10000}, 0);
+  const std::vector<Sentence> sources = random_sentences(200, 34);
+  for (Ticket number = 0; number < std::ssize(sources); ++number)
+    engine.add(decoding_request(model, sources[static_cast<size_t>(number)], number, {{.beam_size = 1}}));
+  int64_t joins = 0;
+  for (;;) {
+    const models::EngineCounts before = engine.counts();
+    if (!engine.step()) break;
+    const int64_t joined = before.waiting - engine.counts().waiting;
+    joins += joined > 0 && before.running > 0 ? 1 : 0;
+    if (joined == 0 || joined == before.waiting) continue;
+    EXPECT_GE(8 * joined, before.running);
+  }
+  EXPECT_GT(joins, 10);
+  EXPECT_EQ(engine.take().size(), sources.size());
 }
 
 TEST(BeamEngine, AModelThatDivergedLosesItsRequestsAndGoesOn) {

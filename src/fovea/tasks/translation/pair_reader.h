@@ -5,8 +5,8 @@
 
 #include "fovea/data/parallel_lines.h"
 #include "fovea/models/translation/loaded_model.h"
+#include "fovea/tasks/translation/encoded_line.h"
 #include "fovea/tasks/translation/score_pairs.h"
-#include "fovea/tasks/translation/translator.h"
 
 // Parallel text for a trained model, pair by pair.
 namespace fovea::translation {

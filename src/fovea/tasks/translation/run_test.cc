@@ -102,6 +102,15 @@ TEST_F(RunTest, LongLinesAreCutAndCounted) {
   EXPECT_EQ(translator.counts().lines, 3);
 }
 
+TEST_F(RunTest, ACallerThatFailsLeavesATranslatorThatGoesOn) {
+  Translator translator(config(""));
+  const std::vector<std::string> lines = {"Hund und Katze", "Katze", "der Hund sieht die Katze"};
+  const auto expected = translator.translate(lines);
+  EXPECT_THROW(translator.translate(lines, [](size_t, const auto&) { throw Error("the disk is full"); }), Error);
+  const auto again = translator.translate(lines);
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(again[i].front().text, expected[i].front().text);
+}
+
 TEST_F(RunTest, ScoresAndListsOfTheBest) {
   DecodeConfig of = config("Hund und Katze\n\nder Hund\n");
   const std::vector<std::string> plain = translate(of);

@@ -5,12 +5,13 @@
 
 #include "fovea/base/collective.h"
 #include "fovea/models/batches.h"
+#include "fovea/models/scorer.h"
 #include "fovea/nn/model.h"
-#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 
 using models::BatchLimits;
+using models::PackedSentences;
 using models::Sentence;
 
 // Token ids, each side ending with </s>.

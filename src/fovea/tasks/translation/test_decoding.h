@@ -1,14 +1,19 @@
 #pragma once
+#include <c10/core/InferenceMode.h>
 #include <torch/torch.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fovea/base/rng.h"
 #include "fovea/models/batches.h"
+#include "fovea/models/beam_engine.h"
+#include "fovea/nn/index_tensor.h"
 #include "fovea/nn/model.h"
 #include "fovea/spec/testing/classic_layers.h"
+#include "fovea/tasks/translation/engine.h"
 
 // A small model, sources and mechanisms for tests of decoding.
 namespace fovea::translation {
@@ -51,6 +56,33 @@ inline std::vector<models::Sentence> random_sentences(size_t count, uint64_t see
     sentence.push_back(0);
   }
   return sentences;
+}
+
+struct Decoding {
+  search::BeamOptions beam = {};
+  double max_length_factor = 2;
+};
+
+inline models::BeamRequest decoding_request(const models::SearchModel& model, const models::Sentence& source,
+                                            models::Ticket ticket, const Decoding& options) {
+  const int64_t longest = longest_translation(model.model->config(), options.max_length_factor, std::ssize(source));
+  return {ticket, nn::index_tensor(std::span(source)), {options.beam, longest}};
+}
+
+// The hypotheses of each source, of which at most `together` run at a time.
+inline std::vector<std::vector<search::Hypothesis>> decode(models::SearchModel& model,
+                                                           std::span<const models::Sentence> sources,
+                                                           const Decoding& options, int64_t together) {
+  const c10::InferenceMode guard;
+  models::BeamEngine engine(
+      model, {.max_rows = together * options.beam.beam_size, .max_tokens = models::kNoLimits.max_tokens}, 0);
+  for (size_t s = 0; s < sources.size(); ++s)
+    engine.add(decoding_request(model, sources[s], static_cast<models::Ticket>(s), options));
+  std::vector<std::vector<search::Hypothesis>> found(sources.size());
+  while (engine.step()) {
+    for (models::BeamEngine::Done& done : engine.take()) found[static_cast<size_t>(done.ticket)] = std::move(done.best);
+  }
+  return found;
 }
 
 // Mechanisms of self-attention and of cross-attention; an empty one is that of self-attention too.

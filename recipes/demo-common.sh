@@ -41,7 +41,7 @@ given_cap() {
 }
 
 # The folder of a training with these options: for "--attention full" model-attention-full-, and a number that tells it
-# from others. The cap counts for nothing, so a run goes on with another one.
+# from others. The cap counts for nothing, so a run continues with another one.
 run_folder() {
   local names=()
   while [ $# -gt 0 ]; do

@@ -2,6 +2,7 @@
 """A new user meets these: runs that are done, stopped or named without data, and output that was stopped."""
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -168,6 +169,24 @@ class NamedRun(Refusals):
         self.assertIn("--stop-after-seconds 0.001 ends the training after about 1 of 1,000 updates; to make all of them", said)
         said = checked(*PLACE.training(F / "long-time", "--after-batches", 2, "--disp-freq", 1, "--stop-after-seconds", 1e6)).stderr
         self.assertNotIn("at this speed", said)
+
+    def test_the_bar_of_a_resumed_run_counts_from_its_beginning(self):
+        run_folder = F / "bar"
+        checked(*PLACE.training(run_folder, "--after-batches", 3))
+        terminal, side = pty.openpty()
+        process = subprocess.Popen([PROGRAM, *map(str, PLACE.training(run_folder, "--after-batches", 6))], stdout=subprocess.DEVNULL,
+                                   stderr=side)
+        os.close(side)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # its end, as Linux tells it
+                break
+        os.close(terminal)
+        self.assertEqual(process.wait(), 0, shown)
+        first = re.search(rb"training \[[#.]*\] (\d+)%", shown)
+        self.assertEqual(first[1], b"67", shown)  # the fourth of six updates
 
     def test_a_folder_that_cannot_be_written_is_refused_before_data_are_read(self):
         run_folder = F / "read-only"

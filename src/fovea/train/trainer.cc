@@ -188,7 +188,7 @@ Trainer::Progress Trainer::progress() const {
 void Trainer::show_progress(log::Progress& bar) {
   if (isatty(STDERR_FILENO) == 0) return run_report_->early(report_, state_.updates - first_updates_);
   const Progress now = this->progress();
-  bar.at((now.limit > 0 ? now.done / now.limit : now.done) - first_share_,
+  bar.at(now.limit > 0 ? now.done / now.limit : now.done,
          cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
 }
 
@@ -344,7 +344,7 @@ void Trainer::leave_on_signal() {
 std::optional<RollBack> Trainer::run() {
   try {
     if (validation_due()) work_after_update();  // a signal or an error ended the run before it was done
-    log::Progress bar("training", progress().limit > 0 ? 1 - first_share_ : 0);
+    log::Progress bar("training", progress().limit > 0 ? 1 : 0, first_share_);
     std::string reason;
     while ((reason = reason_to_stop()).empty()) {
       throw_if_interrupted("training");

@@ -246,7 +246,8 @@ bench() {
 demo() {
   local recipe=demo
   if [ "${1:-}" = language ]; then recipe=demo-language; shift; fi
-  say "first packages and a build, which take minutes once; then the text, a training of nine minutes at most, the results"
+  FOVEA_DEMO_CHECK=1 "./recipes/$recipe.sh" "$@"
+  say "first packages and a build, which take minutes once; then the text, a training of minutes, the results"
   build --target fovea
   FOVEA_DEMO_BUILD=$SECONDS exec "./recipes/$recipe.sh" "$@"
 }

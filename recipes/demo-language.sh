@@ -7,8 +7,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly folder=build/demo/language fovea=build/release/bin/fovea
 readonly text=$folder/text.txt corpus=$folder/corpus
-mkdir -p "$folder"
+command="./fovea.sh demo language$([ $# -eq 0 ] || printf ' %q' "$@")"
+readonly command
 . recipes/demo-common.sh
+check_options "$@"
+"$fovea" train -c recipes/demo-language.yml "$@" --dump-config >/dev/null
+mkdir -p "$folder"
 run=$(run_folder "$@")
 readonly run
 

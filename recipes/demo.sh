@@ -5,25 +5,27 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# The languages of Debian's packages libreoffice-help-LANGUAGE.
+readonly languages=" ca cs da de dz el es et eu fi fr gl hi hu id it ja km ko nl om pl pt pt-br ru sk sl sv tr vi zh-cn zh-tw "
+command="./fovea.sh demo$([ $# -eq 0 ] || printf ' %q' "$@")"
 language=de
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then language=$1; shift; fi
-readonly language folder=build/demo/$language fovea=build/release/bin/fovea
+readonly command language folder=build/demo/$language fovea=build/release/bin/fovea
 readonly corpus=$folder/corpus vocab=$folder/joint.spm
-mkdir -p "$folder"
 . recipes/demo-common.sh
+case $languages in
+  *" $language "*) ;;
+  *) fail "demo: got the language '$language'; expected one of${languages% }, or language for a language model" ;;
+esac
+check_options "$@"
+"$fovea" train -c recipes/demo.yml "$@" --dump-config >/dev/null
+mkdir -p "$folder"
 run=$(run_folder "$@")
 readonly run
 
 fetch_help() {
   [ -f "$folder/help/done" ] && return
-  if ! unpack libreoffice-help-en-us "libreoffice-help-$language"; then
-    if apt-cache show libreoffice-help-en-us >/dev/null 2>&1 && ! apt-cache show "libreoffice-help-$language" >/dev/null 2>&1; then
-      printf "Error: the archive has no libreoffice-help-%s; expected one of %s\n" "$language" \
-        "$(apt-cache search --names-only '^libreoffice-help-' | sed 's/^libreoffice-help-\([^ ]*\).*/\1/' | grep -v -e common -e en | tr '\n' ' ')" >&2
-      exit 1
-    fi
-    return 1
-  fi
+  unpack libreoffice-help-en-us "libreoffice-help-$language" || return 1
   touch "$folder/help/done"
 }
 

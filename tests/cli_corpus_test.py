@@ -58,6 +58,22 @@ class Corpus(Refusals):
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual({path.name: path.read_bytes() for path in output.iterdir()}, before)
 
+    def test_an_earlier_corpus_is_named_before_it_is_replaced(self):
+        output = PLACE.folder / "earlier"
+        command = ["corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output, "--languages", "en", "de", "--seed"]
+        self.assertNotIn("replacing", checked(*command, 1).stderr)
+        said = checked(*command, 2).stderr
+        files = ", ".join(f"{output}/{part}.{side}" for part in ("train", "valid", "test") for side in ("en", "de", "align"))
+        self.assertIn(f"replacing an earlier corpus: {files}\n", said)
+
+    def test_markup_that_goes_is_told(self):
+        sides = [PLACE.folder / f"tags.{side}" for side in ("en", "de")]
+        sides[0].write_text("Use List<String> here now.\nR&amp;D is a word here.\nThe old house is red today.\n")
+        sides[1].write_text("Nimm jetzt List<String> hier.\nR&amp;D ist hier ein Wort.\nDas alte Haus ist heute rot.\n")
+        said = checked("corpus", *sides, "--valid", 0, "--test", 0, "--output", PLACE.folder / "tags").stderr
+        self.assertRegex(said, r"markup removed; --keep-markup keeps it +1\n")
+        self.assertRegex(said, r"entities decoded; --keep-markup keeps them +1\n")
+
     def test_a_corpus_does_not_follow_links_in_its_folder(self):
         output, mine = PLACE.folder / "theirs", PLACE.folder / "mine.txt"
         mine.write_text("precious")

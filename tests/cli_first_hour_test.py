@@ -2,6 +2,7 @@
 """A new user meets these: runs that are done, stopped or named without data, and output that was stopped."""
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -81,9 +82,9 @@ class NamedRun(Refusals):
     def test_a_run_without_data_is_told_of_its_options(self):
         run_folder = F / "my run"
         checked(*PLACE.training(run_folder, "--after-batches", 2))
-        said = self.refused("train", "--model", run_folder, says=["is a run, and the command names no data", "fovea train -c '"], code=2)
-        command = said.stderr.split("to continue it: fovea ")[1].strip()
-        done = subprocess.run(["sh", "-c", f"'{PROGRAM}' {command} --after-batches 3"], capture_output=True, text=True)
+        said = self.refused("train", "--model", run_folder, says=["is a run, and the command names no data", f"{PROGRAM} train -c '"], code=2)
+        command = said.stderr.split("to continue it: ")[1].strip()
+        done = subprocess.run(["sh", "-c", f"{command} --after-batches 3"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((run_folder / "last").resolve().name, "update-00000003")
         self.refused("train", "--model", run_folder, "--overwrite", says="--train-sets", code=2)
@@ -108,11 +109,84 @@ class NamedRun(Refusals):
         self.assertIn("nothing left to do", checked(*short, "--after-batches", 3).stderr)
         refused = self.refused(*short, "--dim-emb", 32, "--attention", "full", "--transformer-norm", "post", "--after-batches", 9,
                                says=[f"--dim-emb: the run in '{run_folder}' was made with '16', got '32'; --attention: 'topk(4)', got 'full'",
-                                     f"to continue the run, fovea train -c {run_folder}/train.yml", "or --overwrite to begin again"])
+                                     f"to continue the run, {PROGRAM} train -c {run_folder}/train.yml", "or --overwrite to begin again"])
         self.assertNotIn("[data]", refused.stderr)
         said = checked("train", "-c", run_folder / "train.yml").stderr
         self.assertIn(f"'{run_folder}/train.yml' keeps the limits of the run so far: --after-batches 3; to train on, give a higher one", said)
         self.assertNotIn("keeps the limits", checked("train", "-c", run_folder / "train.yml", "--after-batches", 4).stderr)
+
+    def test_other_languages_are_refused(self):
+        for name in ("train", "valid"):
+            for code, side in zip(("en", "fr", "de"), (*PLACE.sides[name], PLACE.sides[name][1])):
+                shutil.copy(side, F / f"{name}.{code}")
+        run_folder = F / "languages"
+        command = ["train", "--model", run_folder, *PLACE.training(run_folder)[3:], "--valid-freq", 2]
+        first = command.index("--train-sets") + 1
+
+        def sides(source, target, valid=None):
+            command[first:first + 2] = [F / f"train.{source}", F / f"train.{target}"]
+            return [*command, "--valid-sets", *(F / f"valid.{code}" for code in valid or (source, target))]
+        checked(*sides("en", "fr"), "--after-batches", 2)
+        for pair in (("fr", "en"), ("en", "de")):
+            said = self.refused(*sides(*pair), "--after-batches", 4,
+                                says=[f"--train-sets: the run in '{run_folder}' was made with 'en, fr', got '{', '.join(pair)}'",
+                                      f"to continue the run, {PROGRAM} train -c {run_folder}/train.yml"])
+            self.assertNotIn("[data]", said.stderr)
+        self.refused(*sides("en", "fr", ("fr", "en")), "--after-batches", 4, code=2,
+                     says=[f"--valid-sets: got {F}/valid.fr {F}/valid.en, but --train-sets are {F}/train.en {F}/train.fr"])
+        checked(*sides("en", "fr"), "--after-batches", 4)
+        checked(*sides("fr", "en"), "--after-batches", 2, "--overwrite")
+
+    def test_the_best_of_other_validation_data_is_kept(self):
+        run_folder = F / "former-best"
+        valid = ["--valid-freq", 2, "--save-freq", 1, "--keep-last", 1]
+        training = PLACE.training(run_folder, *valid, "--learn-rate", 0.01)
+        checked(*training, "--valid-sets", *PLACE.sides["valid"], "--after-batches", 2)
+        best = (run_folder / "best").resolve()
+        said = checked(*training, "--valid-sets", *PLACE.sides["test"], "--after-batches", 8).stderr
+        self.assertIn(f"the best values are forgotten; their checkpoint, '{run_folder}/checkpoints/{best.name}', is kept", said)
+        self.assertNotEqual((run_folder / "best").resolve(), best)
+        checked(*training, "--valid-sets", *PLACE.sides["test"], "--after-batches", 10)
+        self.assertTrue((best / "model.safetensors").is_file())
+        kept = {folder.name for folder in (run_folder / "checkpoints").iterdir()}
+        self.assertEqual(kept, {best.name, (run_folder / "best").resolve().name, "update-00000010"})
+
+    def test_a_command_says_which_checkpoint_of_a_run_it_takes(self):
+        run_folder = F / "which"
+        checked(*PLACE.training(run_folder, "--save-freq", 1, "--keep-last", 5, "--after-batches", 3))
+        told = lambda model: checked("translate", "--model", model, "--cpu-threads", 1, stdin="a\n").stderr  # noqa: E731
+        (run_folder / "best").unlink(missing_ok=True)
+        (run_folder / "best").symlink_to("checkpoints/update-00000002")
+        self.assertIn(f"[model] {run_folder}/best: update 2; {run_folder}/last is update 3", told(run_folder))
+        self.assertNotIn("last is update", told(run_folder / "last"))
+        (run_folder / "best").unlink()
+        (run_folder / "best").symlink_to("checkpoints/update-00000003")
+        self.assertNotIn("last is update", told(run_folder))
+
+    def test_a_limit_in_time_that_cuts_the_updates_is_told_early(self):
+        limits = ["--after-batches", 1000, "--disp-freq", 1]
+        said = checked(*PLACE.training(F / "short-time", *limits, "--stop-after-seconds", 0.001)).stderr
+        self.assertIn("--stop-after-seconds 0.001 ends the training after about 1 of 1,000 updates; to make all of them", said)
+        said = checked(*PLACE.training(F / "long-time", "--after-batches", 2, "--disp-freq", 1, "--stop-after-seconds", 1e6)).stderr
+        self.assertNotIn("at this speed", said)
+
+    def test_the_bar_of_a_resumed_run_counts_from_its_beginning(self):
+        run_folder = F / "bar"
+        checked(*PLACE.training(run_folder, "--after-batches", 3))
+        terminal, side = pty.openpty()
+        process = subprocess.Popen([PROGRAM, *map(str, PLACE.training(run_folder, "--after-batches", 6))], stdout=subprocess.DEVNULL,
+                                   stderr=side)
+        os.close(side)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # its end, as Linux tells it
+                break
+        os.close(terminal)
+        self.assertEqual(process.wait(), 0, shown)
+        first = re.search(rb"training \[[#.]*\] (\d+)%", shown)
+        self.assertEqual(first[1], b"67", shown)  # the fourth of six updates
 
     def test_a_folder_that_cannot_be_written_is_refused_before_data_are_read(self):
         run_folder = F / "read-only"
@@ -158,9 +232,10 @@ class Stopped(unittest.TestCase):
         about = [line for line in said.splitlines() if "interrupted" in line or "stopped by" in line]
         self.assertEqual(len(about), 1, said)
         self.assertRegex(about[0], r"Training interrupted \(via signal\) after \d+ updates?, which are saved in '")
-        command = about[0].split("and so does: fovea ")[1]
+        self.assertIn("] Warning: Training interrupted", about[0])
+        command = about[0].split("and so does: ")[1]
         updates = int((model / "last").resolve().name.split("-")[1])
-        done = subprocess.run(["sh", "-c", f"'{PROGRAM}' {command} --after-batches {updates + 1}"], capture_output=True, text=True)
+        done = subprocess.run(["sh", "-c", f"{command} --after-batches {updates + 1}"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((model / "last").resolve().name, f"update-{updates + 1:08}")
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from fovea_program import Refusals, checked
+from fovea_program import PROGRAM, Refusals, checked
 from short_runs import PLACE, records, train
 
 
@@ -22,7 +22,7 @@ class Info(Refusals):
 
     def test_what_a_person_asks_first(self):
         told = facts(self.model)
-        self.assertEqual(list(told), ["task", *(["languages"] if "languages" in told else []), "mechanism", "size", "data", "best",
+        self.assertEqual(list(told), ["task", *(["languages"] if "languages" in told else []), "mechanism", "size", "data", "updates", "best",
                                       "checkpoint", "continue"])
         whole = facts(self.model, "--all")
         self.assertEqual(told["mechanism"], "topk(4); cross full")
@@ -31,7 +31,9 @@ class Info(Refusals):
         for measure in ("ce-mean-words", "bleu"):
             self.assertIn(f"{measure} {float(whole[f'best {measure}']):.4f} after {whole[f'best {measure} updates']} updates",
                           told["best"])
-        self.assertEqual(told["continue"], f"fovea train -c {self.model / 'train.yml'}")
+        self.assertEqual(told["updates"].split(";")[0], "12 of 12")
+        self.assertEqual(facts(self.model / "checkpoints" / f"update-{4:08}")["updates"], "12 of 12; 4 in this checkpoint")
+        self.assertEqual(told["continue"], f"{PROGRAM} train -c {self.model / 'train.yml'}")
         resumed = checked(*told["continue"].split()[1:], "--after-batches", 13)
         self.assertIn("resuming after update 12", resumed.stderr)
 

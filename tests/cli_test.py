@@ -25,7 +25,16 @@ class BadInput(Refusals):
                                     ("train", "--dropout", "--transformer-dropout"), ("train", "--bf16", "--precision"),
                                     ("train", "--encoder-attention-heads", "--transformer-heads")):
             self.refused(command, flag, 3, says=f"; did you mean '{hint}'?", code=2)
-        self.refused("translate", "-m", "m", "--", "x", says="unexpected argument 'x'", code=2)
+        self.refused("translate", "-m", "m", "--", "x", says="unexpected argument 'x'; see ", code=2)
+        files = [PLACE.folder / "a file", PLACE.folder / "another"]
+        for file in files:
+            file.write_text("")
+        for command, option in (("translate", "--input"), ("evaluate", "--input"), ("score", "--train-sets"), ("train", "--train-sets")):
+            self.refused(command, *files, code=2,
+                         says=f"unexpected argument '{files[0]}'; to read it, {option} '{files[0]}' {files[1]}; see {PROGRAM} {command} --help")
+        # A server says where it listens only once its models are there.
+        wrong = self.refused("serve", "--model", PLACE.folder / "no-such-run", "--port", 0, says="no such folder")
+        self.assertEqual((wrong.stdout, "listening" in wrong.stderr), ("", False))
         self.assertEqual(checked("spec", "--length", 2, "--", "full").stdout, "full\n##\n##\n")
         for command in (["train", "--model"], ["translate", "--log"], ["average", "--output"], ["vocab", "--output"]):
             self.refused(*command, "-", says=f"{command[1]}: got '-', but this option cannot use standard input or output", code=2)

@@ -243,7 +243,7 @@ class LibreTranslate(OneServer):
         self.assertEqual(plain["translatedText"], text)
 
     def test_refusals(self):
-        for body, says in (({"source": "en", "target": "de"}, "q is missing"),
+        for body, says in (({"source": "en", "target": "de"}, "text (or q) is missing"),
                            ({"q": "x", "target": "de"}, "source is missing"),
                            ({"q": "x", "source": "en"}, "target is missing"),
                            ({"q": "x", "source": "en", "target": "fr"}, "no model translates from en into fr; there is en-de"),

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,14 +16,16 @@
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/value_file.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/nn/safetensors_header.h"
 #include "fovea/spec/run_files.h"
-#include "fovea/text/language_code.h"
+#include "fovea/text/language_files.h"
 #include "fovea/train/run_record.h"
 
 namespace fovea::app {
@@ -107,6 +110,16 @@ void add_data(const fs::path& run, int64_t updates, Facts& facts) {
   }
 }
 
+// How far the run of a checkpoint is, which may be further than the checkpoint, and the limit of its updates.
+void add_run(const fs::path& run, Facts& facts) {
+  const std::optional<int64_t> last = nn::linked_updates(run, nn::kLastLink);
+  if (!last) return;
+  facts["run updates"] = *last;
+  const std::map<std::string, std::string> options = train::recorded_options(run, *last);
+  const auto limit = options.find("after-batches");
+  if (limit != options.end()) facts["after-batches"] = scalar_fact(limit->second);
+}
+
 // A value, the updates after which it was found, and the seconds of training until then if they are known.
 void add_best(const std::string& measure, const Facts& value, const Facts& updates, Facts& facts) {
   facts[cat("best ", measure)] = value;
@@ -148,6 +161,7 @@ void add_training(const fs::path& checkpoint, Facts& facts) {
   const fs::path run = run_of(checkpoint);
   if (run.empty()) return;
   add_recorded_best(run, facts);
+  add_run(run, facts);
   const auto updates = facts.find("updates");
   add_data(run, updates != facts.end() && updates->is_number_integer() ? updates->get<int64_t>() : 0, facts);
 }
@@ -246,18 +260,21 @@ std::string size_line(const Facts& facts) {
   return line;
 }
 
-// The languages by the endings of the training files, if all of them are codes of languages: train.en.gz has "en".
+// The languages of the training files, each once, as far as all their names say them.
 std::string languages_line(const Facts& facts) {
-  constexpr std::array<std::string_view, 4> kCompressed = {".gz", ".xz", ".zst", ".bz2"};
   std::vector<std::string> codes;
-  for (const std::string& path : split_words(fact_text(facts, "train-sets"))) {
-    fs::path name = fs::path(path).filename();
-    if (std::ranges::find(kCompressed, name.extension().string()) != kCompressed.end()) name = name.stem();
-    const std::string ending = name.extension().string(), code = ending.empty() ? "" : ending.substr(1);
-    if (!text::is_language_code(code)) return "";
+  for (const std::string& code : text::languages_of_files(split_words(fact_text(facts, "train-sets"))))
     if (std::ranges::find(codes, code) == codes.end()) codes.push_back(code);
-  }
   return join(codes, ", ");
+}
+
+// "1,164 of 4,500; 900 in this checkpoint".
+std::string updates_line(const Facts& facts) {
+  const int64_t own = fact_number(facts, "updates"), limit = fact_number(facts, "after-batches");
+  const int64_t made = facts.contains("run updates") ? fact_number(facts, "run updates") : own;
+  if (!facts.contains("updates")) return "";
+  return cat(thousands(made), limit > 0 ? cat(" of ", thousands(limit)) : "",
+             made != own ? cat("; ", thousands(own), " in this checkpoint") : "");
 }
 
 // "ce-mean-words 2.1834 after 4,500 updates and 413 s", for each measure.
@@ -283,7 +300,7 @@ std::string continue_line(const Facts& facts) {
   const fs::path run = run_of(fact_text(facts, "checkpoint"));
   std::error_code unknown;
   if (run.empty() || !fs::is_regular_file(run / kRunConfigFile, unknown)) return "";
-  return cat("fovea train -c ", shell_word((run / kRunConfigFile).string()));
+  return cat(program_name(), " train -c ", shell_word((run / kRunConfigFile).string()));
 }
 
 // The facts that a person asks first.
@@ -296,6 +313,7 @@ Facts summary_of(const Facts& facts) {
                                    {"mechanism", mechanism_line(facts)},
                                    {"size", size_line(facts)},
                                    {"data", data},
+                                   {"updates", updates_line(facts)},
                                    {"best", best_line(facts)},
                                    {"checkpoint", fact_text(facts, "checkpoint")},
                                    {"continue", continue_line(facts)}}) {

@@ -6,10 +6,12 @@
 
 #include "fovea/app/program.h"
 #include "fovea/base/malloc.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/signals.h"
 #include "fovea/nn/device.h"
 
 int fovea_program(int argc, char** argv) {
+  fovea::set_program_name(argc > 0 ? argv[0] : "");
   fovea::tune_malloc();
   fovea::install_signal_handlers();
   return fovea::app::guarded([&] {

@@ -18,6 +18,7 @@
 #include "fovea/app/program.h"
 #include "fovea/app/torch.h"
 #include "fovea/base/malloc.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/signals.h"
 
 namespace {
@@ -86,6 +87,7 @@ int main(int argc, char** argv) {
     (void)std::fputs("Error: the current folder has been deleted; change to another\n", stderr);
     return kUserError;
   }
+  fovea::set_program_name(argc > 0 ? argv[0] : "");
   if (const std::optional<int> code = run_without_torch({argv + 1, argv + argc})) return *code;
   void* const library = load();
   void* const symbol = library == nullptr ? nullptr : dlsym(library, "fovea_program");

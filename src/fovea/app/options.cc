@@ -14,6 +14,8 @@
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/program_name.h"
+#include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/spec/config_size.h"
@@ -32,7 +34,7 @@ std::string with_dashes(std::string argument) {
   return argument;
 }
 
-std::string see_help(const std::string& command) { return cat("; see fovea ", command, " --help"); }
+std::string see_help(const std::string& command) { return cat("; see ", program_name(), " ", command, " --help"); }
 
 bool has_name_of(const FieldView& field, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, field.name) != names.end();
@@ -130,13 +132,28 @@ struct Options::State {
     return "";
   }
 
+  // The end of a refusal of arguments without a flag: the one that they need, if they are files and the command reads
+  // such. "" if not.
+  std::string flag_for(const std::vector<std::string>& arguments) const {
+    std::error_code none_there;
+    const auto is_file = [&](const std::string& name) { return std::filesystem::exists(name, none_there); };
+    if (!std::ranges::all_of(arguments, is_file)) return "";
+    for (const std::string_view name : {"input", "train-sets"}) {
+      const bool has_it = std::ranges::find(fields, name, &FieldView::name) != fields.end();
+      std::vector<std::string> words;
+      for (const std::string& argument : arguments) words.push_back(shell_word(argument));
+      if (has_it) return cat("; to read it, --", name, " ", join(words, " "));
+    }
+    return "";
+  }
+
   // Throws for what CLI11 could not place; '--' only ends the options.
   void check_extras() const {
     std::vector<std::string> extra = app.remaining();
     std::erase(extra, "--");
     if (extra.empty()) return;
     const std::string name = extra.front().substr(0, extra.front().find('=')), see = see_help(command);
-    if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
+    if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", flag_for(extra), see));
     if (const std::string choice = other_choice_of(name); !choice.empty())
       throw UsageError(cat("'", name, "' is an option of ", choice, see));
     const std::string hint = did_you_mean_field(name, known_flags(), "--");

@@ -20,6 +20,7 @@
 #include "fovea/base/collective.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/reader_watch.h"
 #include "fovea/base/shared_work.h"
 #include "fovea/base/signals.h"
@@ -135,7 +136,7 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
     known.emplace_back(command.name);
   }
   const std::string hint = did_you_mean(name, known);
-  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? "; see fovea --help" : hint));
+  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? cat("; see ", program_name(), " --help") : hint));
 }
 
 int guarded(const std::function<int()>& program) {

@@ -12,6 +12,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_choice.h"
@@ -23,6 +24,8 @@
 #include "fovea/spec/config_yaml.h"
 #include "fovea/spec/positions.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/text/language_files.h"
+#include "fovea/train/run_record.h"
 #include "fovea/train/same_model.h"
 
 namespace fovea::app {
@@ -58,9 +61,8 @@ void require_data(const fs::path& run, const std::vector<std::vector<std::string
   });
   std::error_code none_there;
   if (has_no_data && fs::is_regular_file(options, none_there))
-    throw UsageError(cat("--model: '", run.string(),
-                         "' is a run, and the command names no data; to continue it: fovea train -c ",
-                         shell_word(options.string())));
+    throw UsageError(cat("--model: '", run.string(), "' is a run, and the command names no data; to continue it: ",
+                         program_name(), " train -c ", shell_word(options.string())));
 }
 
 // Sizes of vocabularies, which a training takes from the files.
@@ -182,6 +184,27 @@ void take_options_of_run(const TrainConfig& config, const std::vector<std::vecto
     }
   }
   if (!differences.empty()) train::refuse_options(differences, config.model);
+}
+
+void check_sides_of_run(const TrainConfig& config, std::span<const FieldView> task) {
+  if (config.model.empty() || config.overwrite || config.no_reload || !is_run(config.model)) return;
+  const std::vector<fs::path> checkpoints = nn::list_checkpoints(config.model);
+  const auto field = std::ranges::find(task, std::string_view("train-sets"), &FieldView::name);
+  if (checkpoints.empty() || field == task.end()) return;
+  const std::optional<int64_t> last = nn::linked_updates(config.model, nn::kLastLink);
+  const std::map<std::string, std::string> options =
+      train::recorded_options(config.model, last.value_or(nn::updates_of_checkpoint(checkpoints.back())));
+  const auto recorded = options.find(std::string(field->name));
+  if (recorded == options.end()) return;
+  const std::vector<std::string> before = split_words(recorded->second), now = values_of(*field);
+  if (before.size() != 2 || now.size() != 2) return;
+  const std::vector<std::string> learned = text::languages_of_files(before), wanted = text::languages_of_files(now);
+  const bool are_known = !learned.empty() && !wanted.empty();
+  if (are_known ? learned == wanted : !text::are_swapped_sides(before, now)) return;
+  nn::IdentityDifference sides = {.name = std::string(field->name), .first = {}, .second = {}};
+  sides.first = join(are_known ? learned : before, ", ");
+  sides.second = join(are_known ? wanted : now, ", ");
+  train::refuse_options(std::array{sides}, config.model);
 }
 
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,

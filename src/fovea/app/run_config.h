@@ -43,6 +43,11 @@ class RunOfConfig {
 void take_options_of_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
                          std::span<const FieldView> model, const std::function<bool(std::string_view)>& is_given);
 
+// Throws an Error if the command continues the run in config.model and its two --train-sets are in other languages than
+// those of the run so far, by the names of the files, or are the same two files in the other order: a model that learns
+// the other direction is lost for its own. `task` are the fields of the task's options.
+void check_sides_of_run(const TrainConfig& config, std::span<const FieldView> task);
+
 // Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
 // paths start at the current folder, which may not be that of the run. `fields` name the inputs.
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,

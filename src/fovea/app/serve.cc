@@ -3,6 +3,7 @@
 
 #include "fovea/app/options.h"
 #include "fovea/app/torch.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/serve/serve_options.h"
 #include "fovea/spec/logging.h"
 
@@ -21,6 +22,8 @@ int run_serve(const std::vector<std::string>& arguments) {
       "  curl -s localhost:8080/translate -H 'Content-Type: application/json' -d '{\"text\": \"Hello.\"}'");
   if (!options.parse(arguments)) return 0;
   validate(config);
+  // Before the server prints its address, as it loads the models only after that.
+  for (const serve::ModelPlace& place : serve::model_places(config.model)) (void)nn::task_of_checkpoint(place.folder);
   require_torch();
   configure_log(config, {{config.api_key}});
   serve::run_serve(config);

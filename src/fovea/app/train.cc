@@ -143,6 +143,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   }
   take_options_of_run(config, setup.inputs(), setup.model,
                       [&](std::string_view name) { return options.is_given(name); });
+  check_sides_of_run(config, setup.options);
   TrainConfig default_config;
   default_config.task = chosen.name;
   const tasks::TrainSetup default_setup = chosen.train();

@@ -179,7 +179,8 @@ void record(std::string_view text, std::string_view json) {
     state().logger->info("{}", printable(text));
 }
 
-Progress::Progress(std::string what, double total) : what_(std::move(what)), total_(total), start_(now()) {}
+Progress::Progress(std::string what, double total, double begun)
+    : what_(std::move(what)), total_(total), begun_(begun), start_(now()) {}
 
 Progress::~Progress() { finish(); }
 
@@ -196,7 +197,8 @@ void Progress::at(double done, std::string_view note) {
     constexpr int kWidth = 30;
     const int filled = static_cast<int>(share * kWidth);
     line += "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] " + fixed(100 * share, 0) + "%";
-    if (share > 0.01) line += ", " + fixed(elapsed / share - elapsed, 0) + " s left";
+    const double own = total_ > begun_ ? (done - begun_) / (total_ - begun_) : 1;
+    if (own > 0.01) line += ", " + fixed(std::max(elapsed / own - elapsed, 0.0), 0) + " s left";
   } else {
     line += thousands(static_cast<int64_t>(done));
   }

@@ -33,7 +33,8 @@ void record(std::string_view text, std::string_view json);
 // most ten times a second, so it may be called for every item.
 class Progress {
  public:
-  Progress(std::string what, double total);  // total 0: unknown, shows a count
+  // A total of 0 is unknown, and the bar shows a count. `begun` was done before; the seconds left follow from the rest.
+  Progress(std::string what, double total, double begun = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -42,7 +43,7 @@ class Progress {
 
  private:
   std::string what_;
-  double total_;
+  double total_, begun_;
   double start_;
   double drawn_ = 0;
   bool finished_ = false;

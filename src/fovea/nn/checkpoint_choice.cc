@@ -136,7 +136,13 @@ std::string description_of(const fs::path& folder, const fs::path& checkpoint) {
 
 void say_checkpoint(const fs::path& folder, const fs::path& checkpoint) {
   const std::string line = cat("[model] ", description_of(folder, checkpoint));
-  if (is_first_time(line)) log::debug(line);
+  if (!is_first_time(line)) return;
+  log::debug(line);
+  const std::optional<int64_t> best = linked_updates(folder, kBestLink), last = linked_updates(folder, kLastLink);
+  if (!best || !last || *best == *last) return;
+  if (progress_value<int64_t>(progress_of(checkpoint), kUpdatesEntry) != best) return;
+  log::info(cat("[model] ", (folder / kBestLink).string(), ": update ", thousands(*best), "; ",
+                (folder / kLastLink).string(), " is update ", thousands(*last)));
 }
 
 void warn_of_choice(const std::string& problem, const fs::path& taken) {

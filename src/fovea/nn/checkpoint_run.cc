@@ -13,6 +13,7 @@
 #include "fovea/base/replace.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/former_best.h"
 #include "fovea/nn/paths.h"
 
 namespace fovea::nn {
@@ -49,16 +50,19 @@ std::optional<std::map<std::string, std::string>> sums_of(const fs::path& checkp
   }
 }
 
-// A number of a checkpoint's progress; nothing where there is none, or it is damaged.
-std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
+// An entry of a checkpoint's progress; "" where there is none, or it is damaged.
+std::string progress_entry(const fs::path& folder, const char* name) {
   const fs::path progress = folder / kProgressFile;
-  if (!path_exists(progress, kRunOption)) return std::nullopt;
+  if (!path_exists(progress, kRunOption)) return "";
   try {
-    const std::string text = parse_map(read_file(progress.string()), progress.string())[name];
-    return number_in<int64_t>(text);
+    return parse_map(read_file(progress.string()), progress.string())[name];
   } catch (const Error&) {
+    return "";
   }
-  return std::nullopt;
+}
+
+std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
+  return number_in<int64_t>(progress_entry(folder, name));
 }
 
 // Whether --save-freq made the checkpoint, in the run as it then was.
@@ -130,6 +134,8 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   for (const char* name : kCheckpointLinks) {
     if (const std::optional<int64_t> updates = linked_updates(run, name)) kept.insert(*updates);
   }
+  for (const std::string& word : split_words(progress_entry(run / kLastLink, kFormerBestEntry)))
+    if (const std::optional<int64_t> updates = number_in<int64_t>(word)) kept.insert(*updates);
   int64_t regular = 0;
   const std::vector<fs::path> found = list_checkpoints(run);
   if (pruning.sound) {

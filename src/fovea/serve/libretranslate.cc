@@ -52,6 +52,7 @@ void translate_q(Context& context, const ExchangePointer& exchange) {
   if (!fields.has("q") && fields.has("text")) return translate_own(context, exchange, fields);
   if (fields.has("q") && fields.has("text"))
     throw HttpError(400, "got both q and text; q is LibreTranslate's field, text is Fovea's own; send one");
+  if (!fields.has("q")) throw HttpError(400, "text (or q) is missing; expected a text or a list of texts", "text");
   TextTask task;
   task.texts = fields.some_texts("q");
   const auto given_source = fields.text("source"), target = fields.text("target");

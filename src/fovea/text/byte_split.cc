@@ -74,6 +74,7 @@ ByteParts split_bytes(const CorpusOptions& options) {
                     thousands(wanted), ", the sum of the parts; ask for less"));
   std::string next;
   parts.has_more = reader.read(next, 1) > 0;
+  say_replaced_corpus(parts.files);
   files.commit();
   warn_of_other_corpus(options.output, {"txt"});
   return parts;

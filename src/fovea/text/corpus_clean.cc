@@ -145,7 +145,7 @@ double fewest_words(const Pair& pair) { return std::min(measure(pair.source).wor
 
 }  // namespace
 
-std::string strip_markup(const std::string& text) {
+std::string strip_tags(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const size_t end = text[i] == '<' ? tag_end(text, i) : std::string::npos;
@@ -156,8 +156,10 @@ std::string strip_markup(const std::string& text) {
       i = end + 1;
     }
   }
-  return decode_entities(out);
+  return out;
 }
+
+std::string strip_markup(const std::string& text) { return decode_entities(strip_tags(text)); }
 
 void strip_accelerators(std::string& source, std::string& target, Kind kind) {
   for (const char mark : {'_', '&', '~'}) {
@@ -178,7 +180,10 @@ void strip_accelerators(std::string& source, std::string& target, Kind kind) {
 
 Rewriter::Rewriter(const CorpusOptions& options)
     : options_(options),
-      counts_({{"accelerators removed"}, {"markup removed"}, {"white space and Unicode normalised"}}) {}
+      counts_({{"accelerators removed"},
+               {"markup removed; --keep-markup keeps it"},
+               {"entities decoded; --keep-markup keeps them"},
+               {"white space and Unicode normalised"}}) {}
 
 void Rewriter::rewrite(Pair& pair, Kind kind) {
   if (!is_text(pair.source) || !is_text(pair.target)) return;
@@ -187,13 +192,16 @@ void Rewriter::rewrite(Pair& pair, Kind kind) {
   if (!options_.keep_accelerators) strip_accelerators(pair.source, pair.target, kind);
   changed(0, given.source != pair.source || given.target != pair.target);
   if (!options_.keep_markup) {
-    const Pair before = pair;
-    pair.source = strip_markup(pair.source);
-    pair.target = strip_markup(pair.target);
-    changed(1, before.source != pair.source || before.target != pair.target);
+    const auto apply_to_both = [&](size_t which, const auto& step) {
+      const Pair before = pair;
+      pair.source = step(pair.source), pair.target = step(pair.target);
+      changed(which, before.source != pair.source || before.target != pair.target);
+    };
+    apply_to_both(1, strip_tags);
+    apply_to_both(2, decode_entities);
   }
   const std::string source = normalise(pair.source), target = normalise(pair.target);
-  changed(2, source != pair.source || target != pair.target);
+  changed(3, source != pair.source || target != pair.target);
   pair.source = source;
   pair.target = target;
 }

@@ -32,7 +32,9 @@ struct DropReason {
 std::vector<DropReason> document_reasons(const std::vector<Pair>& documents, const CorpusOptions& options);
 
 // The steps, for tests.
-// Takes out tags, and decodes entities. A tag that ends a line or a paragraph leaves a blank.
+// Takes out tags. A tag that ends a line or a paragraph leaves a blank.
+std::string strip_tags(const std::string& text);
+// Takes out tags, and decodes entities.
 std::string strip_markup(const std::string& text);
 // Takes "_", "~" or "&" marks out of both captions where they mark access keys, "(_F)" behind Chinese captions too.
 void strip_accelerators(std::string& source, std::string& target, Kind kind);

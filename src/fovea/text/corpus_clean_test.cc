@@ -65,15 +65,17 @@ TEST(Clean, MarkupGoesAndComparisonsStay) {
 TEST(Clean, RewriterCountsWhatItChanged) {
   const CorpusOptions options;
   Rewriter rewriter(options);
-  Pair marked{"_File  name", "_Datei\tname"}, tagged{"<b>x</b>", "y"}, good{"a", "b"}, broken{"\xff _x", "y"};
-  for (Pair* pair : {&marked, &tagged, &good, &broken}) rewriter.rewrite(*pair, Kind::kInterface);
+  Pair marked{"_File  name", "_Datei\tname"}, tagged{"<b>x</b>", "y"}, entity{"a", "R&amp;D"}, good{"a", "b"},
+      broken{"\xff _x", "y"};
+  for (Pair* pair : {&marked, &tagged, &entity, &good, &broken}) rewriter.rewrite(*pair, Kind::kInterface);
   EXPECT_EQ(marked.source, "File name");
   EXPECT_EQ(marked.target, "Datei name");
   EXPECT_EQ(tagged.source, "x");
+  EXPECT_EQ(entity.target, "R&D");
   EXPECT_EQ(broken.source, "\xff _x");  // dropped later, and counted there
   std::vector<int64_t> counts;
   for (const auto& count : rewriter.counts()) counts.push_back(count.pairs);
-  EXPECT_THAT(counts, ElementsAre(1, 1, 1));
+  EXPECT_THAT(counts, ElementsAre(1, 1, 1, 1));
 }
 
 TEST(Clean, MarksAndMarkupStayWhereAsked) {

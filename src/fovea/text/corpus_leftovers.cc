@@ -41,4 +41,13 @@ void warn_of_other_corpus(const fs::path& folder, const std::vector<std::string>
                   ", which this call did not write; remove them if they belong to another corpus"));
 }
 
+void say_replaced_corpus(const std::vector<std::string>& paths) {
+  std::vector<std::string> replaced;
+  for (const std::string& path : paths) {
+    std::error_code none_there;
+    if (fs::is_regular_file(path, none_there) && fs::file_size(path, none_there) > 0) replaced.push_back(path);
+  }
+  if (!replaced.empty()) log::info(cat("replacing an earlier corpus: ", join(replaced, ", ")));
+}
+
 }  // namespace fovea::text

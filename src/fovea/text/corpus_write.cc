@@ -78,6 +78,7 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
     report.parts.push_back(
         {kPartNames[part], std::ssize(pairs), words_of(pairs, &Pair::source), words_of(pairs, &Pair::target)});
   }
+  say_replaced_corpus(report.files);
   files.commit();
   warn_of_other_corpus(options.output, suffixes);
 }

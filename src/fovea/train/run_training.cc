@@ -41,7 +41,7 @@ void train_in_folder(const Run& run) {
   } catch (const Interrupted& e) {
     // Ctrl-C ends with the shell's code in any case.
     if (interrupting_signal() == SIGINT) throw;
-    log::info(e.what());
+    log::stopped(e.what());
   }
 }
 

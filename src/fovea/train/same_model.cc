@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "fovea/base/error.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/run_files.h"
@@ -32,7 +33,7 @@ void refuse_options(std::span<const nn::IdentityDifference> options, const std::
   std::error_code none_there;
   const bool has_file = std::filesystem::is_regular_file(file, none_there);
   throw Error(cat(text, "; to continue the run, ",
-                  has_file ? cat("fovea train -c ", shell_word(file.string()))
+                  has_file ? cat(program_name(), " train -c ", shell_word(file.string()))
                            : cat("leave ", options.size() > 1 ? "these options" : "this option", " out"),
                   "; for another model, another --model, or --overwrite to begin again"));
 }

@@ -9,6 +9,7 @@
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/former_best.h"
 
 namespace fovea::train {
 namespace {
@@ -49,6 +50,14 @@ class StateReader {
       throw Error(cat(origin_, ": ", key, ": got '", value, "'; expected ", kKind, " from ", low, " to ", high));
     }
     out = *number;
+  }
+  // Whole numbers apart by blanks.
+  void counts(const std::string& key, std::vector<int64_t>& out, int64_t most) const {
+    for (const std::string& word : split_words(text(key))) {
+      const std::optional<int64_t> number = number_in<int64_t>(word, 0, most);
+      if (!number) throw Error(cat(origin_, ": ", key, ": got '", word, "'; expected whole numbers from 0 to ", most));
+      out.push_back(*number);
+    }
   }
   void count(const std::string& key, int64_t& out, int64_t most) const { number(key, out, 0, most); }
 
@@ -114,6 +123,11 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
     map[cat(kBestUpdates, metric)] = std::to_string(best.updates);
     map[cat(kStalled, metric)] = std::to_string(best.stalled);
   }
+  if (!state.former_best.empty()) {
+    std::vector<std::string> updates;
+    for (const int64_t best : state.former_best) updates.push_back(std::to_string(best));
+    map[nn::kFormerBestEntry] = join(updates, " ");
+  }
   return map;
 }
 
@@ -131,6 +145,7 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   if (map.contains(kRollBacks)) reader.count(kRollBacks, state.roll_backs, kMostRollBacks);
   if (map.contains(cat(kWatch, "cost"))) state.watch = watch_from(reader);
   if (map.contains(kLearnRate)) reader.number(kLearnRate, state.learn_rate.emplace(), 0, kMostRate);
+  if (map.contains(nn::kFormerBestEntry)) reader.counts(nn::kFormerBestEntry, state.former_best, kMostUpdates);
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {

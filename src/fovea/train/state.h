@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fovea::train {
 
@@ -47,6 +48,7 @@ struct TrainState {
   std::string data;        // fingerprint of the data and of what orders it
   std::string valid_data;  // fingerprint of the data that `best` is of; empty: no validation yet
   std::map<std::string, BestValue> best;  // by metric
+  std::vector<int64_t> former_best;       // updates of checkpoints that were best by earlier validation data
 };
 
 std::map<std::string, std::string> to_map(const TrainState& state);

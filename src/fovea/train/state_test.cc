@@ -22,12 +22,14 @@ TEST(TrainState, ReadsBackToTheLastBit) {
   state.valid_data = "fedcba9876543210";
   state.best["bleu"] = {25.0 / 3, 500, 4};
   state.best["ce-mean-words"] = {std::nullopt, 0, 1};
+  state.former_best = {1400, 900};
   const TrainState back = from_map(to_map(state), "x");
   EXPECT_EQ(to_map(back), to_map(state));
   EXPECT_EQ(back.seconds, state.seconds);
   EXPECT_EQ(back.best.at("bleu").value, state.best.at("bleu").value);
   EXPECT_EQ(back.best.at("ce-mean-words").value, std::nullopt);
   EXPECT_EQ(back.validated, 1000);
+  EXPECT_EQ(back.former_best, state.former_best);
   EXPECT_EQ(back.learn_rate, state.learn_rate);
   std::map<std::string, std::string> older = to_map(state);
   older.erase("learn-rate");
@@ -45,6 +47,8 @@ TEST(TrainState, SaysWhatIsMissingOrMalformed) {
   EXPECT_EQ(message("epoch", nullptr), "origin: no 'epoch'");
   EXPECT_EQ(message("valid-data", nullptr), "origin: no 'valid-data'");
   EXPECT_EQ(message("epoch", "1x"), "origin: epoch: got '1x'; expected a whole number from 1 to 1");
+  EXPECT_EQ(message("former-best", "7 x"),
+            "origin: former-best: got 'x'; expected whole numbers from 0 to 1000000000000000");
   EXPECT_EQ(message("seconds", ""), "origin: seconds: got ''; expected a number from 0 to 1e+10");
 }
 

@@ -11,6 +11,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/program_name.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/shell_word.h"
 #include "fovea/base/signals.h"
@@ -153,7 +154,20 @@ void Trainer::display() {
                         .weight_unit = task_->parts().weight_unit,
                         .is_cost_per_byte = task_->parts().is_loss_per_byte,
                         .notes = window_.notes.means()});
+  say_if_time_is_short();
   window_ = {};
+}
+
+void Trainer::say_if_time_is_short() const {
+  const int64_t made = state_.updates - first_updates_, wanted = config_.after_batches;
+  if (made > config_.disp_freq || wanted == 0 || config_.stop_after_seconds == 0) return;
+  const double left = std::max(config_.stop_after_seconds - state_.seconds, 0.0);
+  const double most = static_cast<double>(state_.updates) + left * static_cast<double>(made) / window_.seconds;
+  constexpr double kSurely = 0.9;  // the first updates may be slower than the rest
+  if (most >= kSurely * static_cast<double>(wanted)) return;
+  log::info(cat("[run] at this speed, --stop-after-seconds ", shortest(config_.stop_after_seconds),
+                " ends the training after about ", thousands(static_cast<int64_t>(most)), " of ", thousands(wanted),
+                " updates; to make all of them, give a higher one, or 0 for no limit"));
 }
 
 Trainer::Progress Trainer::progress() const {
@@ -174,7 +188,7 @@ Trainer::Progress Trainer::progress() const {
 void Trainer::show_progress(log::Progress& bar) {
   if (isatty(STDERR_FILENO) == 0) return run_report_->early(report_, state_.updates - first_updates_);
   const Progress now = this->progress();
-  bar.at((now.limit > 0 ? now.done / now.limit : now.done) - first_share_,
+  bar.at(now.limit > 0 ? now.done / now.limit : now.done,
          cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
 }
 
@@ -319,17 +333,18 @@ void Trainer::leave_on_signal() {
   if (saved_ != state_.updates) save();
   const fs::path options = folder_->path() / kRunConfigFile;
   const bool has_options = nn::path_exists(options, "--model");
-  const std::string said = cat("Training interrupted (via signal) after ", counted(state_.updates, "update"),
-                               ", which are saved in '", folder_->path().string(), "'; the same command continues",
-                               has_options ? cat(", and so does: fovea train -c ", shell_word(options.string())) : "");
+  const std::string said =
+      cat("Training interrupted (via signal) after ", counted(state_.updates, "update"), ", which are saved in '",
+          folder_->path().string(), "'; the same command continues",
+          has_options ? cat(", and so does: ", program_name(), " train -c ", shell_word(options.string())) : "");
   if (interrupting_signal() == SIGINT) throw Interrupted(said);
-  log::info(said);
+  log::stopped(said);
 }
 
 std::optional<RollBack> Trainer::run() {
   try {
     if (validation_due()) work_after_update();  // a signal or an error ended the run before it was done
-    log::Progress bar("training", progress().limit > 0 ? 1 - first_share_ : 0);
+    log::Progress bar("training", progress().limit > 0 ? 1 : 0, first_share_);
     std::string reason;
     while ((reason = reason_to_stop()).empty()) {
       throw_if_interrupted("training");

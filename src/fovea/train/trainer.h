@@ -53,6 +53,8 @@ class Trainer {
   // Sets back_, or throws an Error that names `update` if there are to be no more roll-backs.
   void diverge(int64_t update, const std::string& what);
   void display();
+  // Says at the first display line if --stop-after-seconds will end the run well before --after-batches.
+  void say_if_time_is_short() const;
 
   // The progress of the run by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
   // limit, the number of updates and 0.

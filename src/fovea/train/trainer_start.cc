@@ -198,9 +198,14 @@ void Trainer::resume_validation() {
   if (!validates()) return;
   const std::string before = std::exchange(state_.valid_data, valid_fingerprint_);
   if (before.empty() || before == state_.valid_data) return;
-  log::warn(
-      "the validation data, or the options of validation, differ from those of the run so far; the best values are "
-      "forgotten");
+  const std::optional<int64_t> best = nn::linked_updates(folder_->path(), nn::kBestLink);
+  std::string kept;
+  if (best) {
+    kept = cat("; their checkpoint, '", nn::checkpoint_path(folder_->path(), *best).string(), "', is kept");
+    if (std::ranges::find(state_.former_best, *best) == state_.former_best.end()) state_.former_best.push_back(*best);
+  }
+  log::warn(cat("the validation data, or the options of validation, differ from those of the run so far; the best ",
+                "values are forgotten", kept));
   state_.best.clear();
 }
 

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/base/strings.h"
 #include "fovea/metrics/tokenize.h"
 #include "fovea/spec/config_problems.h"
+#include "fovea/text/language_files.h"
 
 namespace fovea::translation {
 
@@ -75,6 +77,9 @@ inline void add_problems(const Options& options, Problems& problems) {
   problems.add_if(!options.documents && options.document_length != Options{}.document_length,
                   "--document-length is for --documents, which is missing");
   if (!options.valid_sets.empty()) problems.add_unless_two_sides("valid-sets", options.valid_sets);
+  problems.add_if(text::are_swapped_sides(options.train_sets, options.valid_sets),
+                  cat("--valid-sets: got ", join(options.valid_sets, " "), ", but --train-sets are ",
+                      join(options.train_sets, " "), "; give the source first in both"));
 }
 
 }  // namespace fovea::translation

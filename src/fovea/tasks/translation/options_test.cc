@@ -33,6 +33,18 @@ TEST(TranslationOptions, SayWhatIsWrongInOneLine) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
+TEST(TranslationOptions, RefuseValidationWithSwappedSides) {
+  Options options;
+  options.train_sets = {"train.en", "train.fr.gz"};
+  options.vocabs = {"a", "b"};
+  options.valid_sets = {"valid.en", "valid.fr"};
+  EXPECT_EQ(refusal(options), "nothing was thrown");
+  options.valid_sets = {"valid.fr", "valid.en"};
+  EXPECT_EQ(refusal(options),
+            "--valid-sets: got valid.fr valid.en, but --train-sets are train.en train.fr.gz; give the source first in "
+            "both");
+}
+
 TEST(TranslationOptions, RefuseAMeasureGivenTwice) {
   Options options;
   options.train_sets = options.vocabs = {"a", "b"};

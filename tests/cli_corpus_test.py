@@ -135,7 +135,7 @@ class Corpus(Refusals):
         self.assertIn("source is column 2 and target column 3", said)
         self.assertNotIn("looks like ids", said)
         table.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-        self.assertNotIn("columns", checked(*command).stderr.split("columns.tsv", 1)[-1].split("pairs read")[0])
+        self.assertNotIn(" columns;", checked(*command).stderr)
 
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr

@@ -1,5 +1,7 @@
 """The gradient of the indexers of dsa(k) follows whatever autograd does to the model's loss."""
-import concurrent.futures
+import pathlib
+import subprocess
+import sys
 
 import fovea
 import pytest
@@ -126,27 +128,41 @@ def test_reentrant_checkpointing_is_refused():
         made(hf.tokens(), labels=hf.tokens())
 
 
-def test_data_parallel_means():
-    """DistributedDataParallel divides gradients by the number of processes; alone it leaves them."""
+def compare_in_a_group():
     made, own = sparse()
     ids = hf.tokens()
     made(ids, labels=ids).loss.backward()
     expected = gradients(made, own)
-
-    def in_a_group():
-        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        try:
-            wrapped = torch.nn.parallel.DistributedDataParallel(made)
-            (wrapped(ids, labels=ids).loss / 2).backward()
-        finally:
-            torch.distributed.destroy_process_group()
-
-    # In a thread of its own: gloo's works keep the Python objects of the thread's state, which torch.compile in an earlier test
-    # may have left there. If gloo's thread drops the last one, it waits for the interpreter's lock, and
-    # destroy_process_group(), which holds it, waits for gloo's thread.
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        thread.submit(in_a_group).result()
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    wrapped = torch.nn.parallel.DistributedDataParallel(made)
+    (wrapped(ids, labels=ids).loss / 2).backward()
     torch.testing.assert_close(gradients(made, own), expected / 2)
+
+
+# Runs compare_in_a_group() and ends the process without destroying the group: whoever destroys it holds the interpreter's
+# lock and waits for gloo's thread, which may wait for that lock to drop the last Python object of a work.
+IN_A_PROCESS = """
+import os, sys, traceback
+sys.path[:0] = sys.argv[1:]
+code = 1
+try:
+    import test_transformers_index_scale
+    test_transformers_index_scale.compare_in_a_group()
+    code = 0
+except BaseException:
+    traceback.print_exc()
+finally:
+    sys.stderr.flush()
+    os._exit(code)
+"""
+
+
+def test_data_parallel_means():
+    """DistributedDataParallel divides gradients by the number of processes; alone it leaves them."""
+    here = pathlib.Path(__file__).resolve().parent
+    done = subprocess.run([sys.executable, "-c", IN_A_PROCESS, str(here), str(pathlib.Path(fovea.__file__).parent.parent)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_trainer_accumulates_the_same_step(tmp_path):

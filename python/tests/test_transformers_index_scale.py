@@ -139,8 +139,8 @@ def compare_in_a_group():
     torch.testing.assert_close(gradients(made, own), expected / 2)
 
 
-# Runs compare_in_a_group() and ends the process without destroying the group: whoever destroys it holds the interpreter's
-# lock and waits for gloo's thread, which may wait for that lock to drop the last Python object of a work.
+# Runs compare_in_a_group() and ends the process without destroying the group: destroy_process_group() holds the
+# interpreter's lock and waits for gloo's thread, which may wait for that lock to drop the last Python object of a work.
 IN_A_PROCESS = """
 import os, sys, traceback
 sys.path[:0] = sys.argv[1:]

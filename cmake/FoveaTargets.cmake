@@ -109,7 +109,7 @@ function(fovea_isa_library name)
     endforeach()
   endif()
   fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} LINK_PRIVATE fovea_emulated_tiles fovea_levels
-                TEST_LINK ${ARG_TEST_LINK})
+                TEST_LINK ${ARG_TEST_LINK} fovea_levels)
 endfunction()
 
 # fovea_isa_objects(NAME SOURCES ... DEFINE ... [LINK ...]): files of kernels at one level.

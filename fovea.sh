@@ -175,7 +175,24 @@ sanitize() {
   cmake --build --preset "$preset" && ctest --preset "$preset" "$@"
 }
 
-run_fuzz() { cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzz_targets && ctest --preset fuzz "$@"; }
+# Python's tests with the package's library under the sanitizers, whose runtimes Python itself is not linked with.
+asan_python() {
+  need_packages "${packages[@]}"
+  need_torch
+  need_test_packages
+  configure asan-torch
+  cmake --build --preset asan-torch --target fovea_python
+  local name runtimes=()
+  for name in asan ubsan stdc++; do runtimes+=("$("${CXX:-c++}" "-print-file-name=lib$name.so")"); done
+  [ $# -gt 0 ] || set -- python/tests
+  LD_PRELOAD="${runtimes[*]}" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 PYTHONPATH=python \
+    FOVEA_LIBRARY="$PWD/build/asan-torch/lib/libfovea_python.so" .venv/bin/python3 python/tests/run.py "$@"
+}
+
+run_fuzz() {
+  cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzz_targets &&
+    ctest --preset fuzz --parallel "$(nproc)" "$@"
+}
 
 # clang and its libraries of sanitizers, which only Debian's package names tie together.
 need_clang() {
@@ -298,6 +315,7 @@ Usage: ./fovea.sh VERB
                                    tested in empty environments; TORCH: versions to test with, '2.10.*' or newest
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
   asan, asan-torch [CTEST OPTIONS] AddressSanitizer and UBSan: the layers without torch; those that need it
+  asan-python [PYTEST OPTIONS]     the same, on the library of the Python package with Python's tests
   tsan, fuzz [CTEST OPTIONS]       ThreadSanitizer on executors and readers; the fuzz targets
 
 Torch_DIR names a libtorch to use instead of pip's; pip's own variables choose its index.
@@ -322,6 +340,7 @@ main() {
     format) format ;;
     lint) lint "$@" ;;
     asan | asan-torch | tsan) sanitize "$verb" "$@" ;;
+    asan-python) asan_python "$@" ;;
     fuzz) fuzz "$@" ;;
     help | -h | --help) usage ;;
     *) usage >&2; fail "unknown verb '$verb'" ;;

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const fovea::HeadGroup& group : spec) {
       require(fovea::hash_value(group.spec) == fovea::hash_value(fovea::parse_attention(fovea::print(group.spec))));
       check_pairs(group.spec.pairs());
-      if (group.spec.select && group.spec.select->keep) check_pairs(*group.spec.select->keep);
+      if (group.spec.keep) check_pairs(*group.spec.keep);
     }
   } catch (const fovea::SpecError& error) {
     require(error.column() >= 1 && error.column() <= size + 1);

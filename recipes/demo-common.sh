@@ -13,7 +13,7 @@ took() {
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 
-fail() { printf 'Error: %s\n' "$*" >&2; exit 1; }
+fail() { printf 'Error: %s\n' "$*" >&2; exit 2; }
 
 # check_options OPTION...: refuses what is known to be wrong before there is a program that reads the options of fovea
 # train. With FOVEA_DEMO_CHECK, by which ./fovea.sh demo asks before it builds, the script ends here.

@@ -6,11 +6,6 @@ bleu=() # options of fovea evaluate in place of --tokenize
 average=yes # the last five checkpoints of a run, into $run/averaged
 decoding=(--beam-size 5 --normalize 1)
 
-fail() {
-  printf 'Error: %s\n' "$*" >&2
-  exit 2
-}
-
 # read_options NAME... -- ARGUMENT...: each option --a-name fills the array a_name. A NAME! is an option without values,
 # which the array then holds. --options takes the rest of the arguments.
 read_options() {

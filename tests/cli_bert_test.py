@@ -110,7 +110,7 @@ class Convert(unittest.TestCase):
                       problem("g", config(num_hidden_layers=4)))
         self.assertIn("tensor 'embeddings.position_embeddings.weight' has the shape [40, 24], config.json needs [41, 24]",
                       problem("h", config(max_position_embeddings=41)))
-        self.assertIn("is missing; save the model with safe_serialization=True", problem("i", lambda f: (f / weights).unlink()))
+        self.assertIn("has no model.safetensors and no pytorch_model.bin; expected one of them", problem("i", lambda f: (f / weights).unlink()))
         self.assertIn(weights, problem("j", lambda f: (f / weights).write_bytes(b"\xff" * 100)))
         self.assertIn("the piece [UNK] is missing", problem("k", lambda f: (f / "vocab.txt").write_text("a\nb\n")))
         self.assertIn("vocab_size is", problem("l", config(vocab_size=5)))

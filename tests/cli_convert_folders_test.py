@@ -265,7 +265,15 @@ class CTranslate2(Refusals):
             path.write_text(json.dumps({**config, **changes}))
             self.refused("convert", "--from", "ctranslate2", F / "ends-ct2", "--output", F / "never", says=says)
 
-        refused("add_source_eos: got false; expected true; if ct2-transformers-converter wrote the folder", add_source_eos=False)
+        refused("add_source_eos: got false; expected true; give --source-eos", add_source_eos=False)
+        plain = (F / "ends" / "model.safetensors").read_bytes()
+        checked("convert", "--from", "ctranslate2", F / "ends-ct2", "--source-eos", "--output", F / "ends-told")
+        (F / "ends-ct2/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer"}))
+        checked("convert", "--from", "ctranslate2", F / "ends-ct2", "--output", F / "ends-known")
+        for name in ("ends-told", "ends-known"):
+            self.assertEqual((F / name / "model.safetensors").read_bytes(), plain)
+        self.refused("convert", "--from", "marian", changed("x.npz", with_option("skip: false", "skip: false")), "--vocabs", SPM, SPM,
+                     "--source-eos", "--output", F / "never", says="--source-eos", code=2)
         refused("add_source_bos: got true; expected false", add_source_bos=True)
         refused('eos_token: got "<end>"; expected "</s>"', eos_token="<end>")
         path.unlink()

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Language models of Llama's, Mistral's and Qwen2's kinds. Their folders are made here, with random weights; the libraries
+"""Language models of the kinds of Llama, Mistral, Qwen2 and Qwen3. Their folders are made here, with random weights; the libraries
 `transformers` and `tokenizers` are the reference."""
 import json
 import pathlib
 import random
 import shutil
+import sys
 import tempfile
 import unittest
 
 from bert_commands import lacks
 from fovea_program import Refusals, checked
-from llama_folder import begin_of, log_probs, random_model, telling_model, told_tokens, tokenizer, write_tokenizer
+from llama_folder import (begin_of, fallback_tokenizer, log_probs, random_model, scaled, telling_model, told_tokens, tokenizer,
+                          write_tokenizer)
 
 try:
     import torch
@@ -53,7 +55,7 @@ class Folder:
     """A model's folder and what Fovea makes of it."""
 
     def __init__(self, kind, name, **changes):
-        self.tokens = "qwen2" if kind == "qwen2" else "llama"
+        self.tokens = "qwen2" if kind.startswith("qwen") else "llama"
         self.tokenizer = tokenizer(self.tokens, TEXT.splitlines(keepends=True), ROWS - 10)
         self.begin = begin_of(self.tokens, self.tokenizer)
         self.model = random_model(kind, ROWS, **changes)
@@ -66,15 +68,45 @@ class Folder:
         return [self.begin, *self.tokenizer.encode(text, add_special_tokens=False).ids]
 
 
-KINDS = {"llama": ("llama", {}), "tied": ("llama", {"tie_word_embeddings": True, "num_key_value_heads": 4}),
-         "mistral": ("mistral", {"rms_norm_eps": 1e-6}), "qwen2": ("qwen2", {"num_key_value_heads": 1})}
+# Each kind by its name here: its name in docs/convert.md, or none, the class of its model, and what differs from the usual one.
+KINDS = {
+    "llama": ("Llama, Llama 2, Llama 3", "llama", {}),
+    "tied": ("", "llama", {"tie_word_embeddings": True, "num_key_value_heads": 4}),
+    "llama3": ("Llama 3.1 to 3.3", "llama", {"rope_parameters": scaled("llama3")}),
+    "linear": ("linear scaling of positions", "llama", {"rope_parameters": scaled("linear")}),
+    "yarn": ("YaRN", "qwen2", {"rope_parameters": scaled("yarn")}),
+    "yarn-more": ("", "llama", {"rope_parameters": scaled("yarn", beta_fast=16.0, beta_slow=2.0, truncate=False, mscale=0.7,
+                                                           mscale_all_dim=1.3)}),
+    "mistral": ("Mistral with a window", "mistral", {"rms_norm_eps": 1e-6}),
+    "mistral-full": ("Mistral without a window", "mistral", {"sliding_window": None}),
+    "wide": ("Mistral Nemo", "mistral", {"head_dim": 12, "sliding_window": None}),
+    "narrow": ("", "llama", {"head_dim": 6, "num_key_value_heads": 1}),
+    "qwen2": ("Qwen2, Qwen2.5", "qwen2", {"num_key_value_heads": 1}),
+    "qwen3": ("Qwen3", "qwen3", {"head_dim": 16}),
+    "qwen3-tied": ("", "qwen3", {"head_dim": 8, "tie_word_embeddings": True}),
+}
+
+
+def options_of(model):
+    """The options of `fovea train` that tell a kind, as the checkpoint's config.yml has them."""
+    usual = {"attention": "full", "transformer-biases": "none", "transformer-dim-head": "0", "transformer-norm-qk": "none"}
+    lines = (model / "config.yml").read_text().replace('"', "").splitlines()
+    config = dict(line.split(": ", 1) for line in lines if ": " in line)
+    named = [f"`--{name} {config[name]}`" for name in ("transformer-positions", *usual) if config[name] != usual.get(name)]
+    return ", ".join(named)
+
+
+def table_of_kinds(folders):
+    """The table of docs/convert.md; `--table` prints it."""
+    rows = [f"| {title} | `{kind}` | {options_of(folders[name].converted)} |" for name, (title, kind, _) in KINDS.items() if title]
+    return "\n".join(["| kind | `model_type` | in Fovea |", "|---|---|---|", *rows])
 
 
 @lacks("torch", "transformers", "tokenizers", "safetensors")
 class LanguageModels(Refusals):
     @classmethod
     def setUpClass(cls):
-        cls.folders = {name: Folder(kind, name, **changes) for name, (kind, changes) in KINDS.items()}
+        cls.folders = {name: Folder(kind, name, **changes) for name, (_, kind, changes) in KINDS.items()}
 
     def test_probabilities_are_transformers(self):
         text = TEXT[:700]
@@ -84,6 +116,10 @@ class LanguageModels(Refusals):
             self.assertEqual(len(got), len(expected), name)
             # float32, and six digits in print.
             self.assertLess(max(abs(a - b) for a, b in zip(got, expected)), 1e-4, name)
+
+    def test_the_page_has_the_table_of_kinds(self):
+        self.assertIn(table_of_kinds(self.folders), (ROOT / "docs/convert.md").read_text(),
+                      "make the table again: cli_convert_language_test.py --table")
 
     def test_lines_are_sums_of_their_units(self):
         made = self.folders["qwen2"]
@@ -108,13 +144,147 @@ class LanguageModels(Refusals):
             text = made.tokenizer.decode(expected, skip_special_tokens=False)
             self.assertEqual(got.removeprefix(PROMPT).rstrip("\n"), text.rstrip("\n"), name)
 
+    def copied(self, kind, name, **files):
+        """A folder like that of a kind, with other files by their names, where "__" is a point; None removes one."""
+        folder = F / f"{name}-folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.folders[kind].folder, folder)
+        for file, content in files.items():
+            path = folder / file.replace("__", ".")
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_text(json.dumps(content))
+        return folder
+
+    def greedy(self, model):
+        output = checked("generate", "--model", model, "--prompt", PROMPT, "--temperature", 0, "--max-length", 40, "--cpu-threads", 1,
+                         "--quiet").stdout
+        return output.removeprefix(PROMPT).rstrip("\n")
+
+    def test_every_end_token_ends_a_text(self):
+        import transformers
+        made = self.folders["llama"]
+        ids = torch.tensor([made.ids(PROMPT)])
+        with torch.no_grad():
+            free = made.model.generate(ids, do_sample=False, max_new_tokens=40, pad_token_id=0)[0].tolist()[ids.shape[1]:]
+        usual = made.tokenizer.token_to_id("<|end_of_text|>")
+        second = next(token for place, token in enumerate(free) if place >= 5 and token not in free[:place])
+        self.assertIn(made.tokenizer.decode(free[:free.index(second) + 3]), self.greedy(made.converted))
+        config = json.loads((made.folder / "config.json").read_text())
+        ends = [usual, second, made.tokenizer.token_to_id("<|eot_id|>")]
+        folders = {"generation": self.copied("llama", "generation", generation_config__json={"eos_token_id": ends, "max_length": 9}),
+                   "list": self.copied("llama", "list", generation_config__json=None, config__json={**config, "eos_token_id": ends}),
+                   "one": self.copied("llama", "one", generation_config__json={"eos_token_id": second})}
+        for name, folder in folders.items():
+            own = converted(folder, f"ends-{name}")
+            self.assertEqual(self.greedy(own), made.tokenizer.decode(free[:free.index(second)]).rstrip("\n"), name)
+            checked("convert", "--to", "huggingface", own, "--output", F / f"ends-{name}-back")
+            back = transformers.AutoModelForCausalLM.from_pretrained(F / f"ends-{name}-back").eval()
+            with torch.no_grad():
+                again = back.generate(ids, do_sample=False, max_new_tokens=40, pad_token_id=0)[0].tolist()[ids.shape[1]:]
+            self.assertEqual(again, free[:free.index(second) + 1], name)
+            if (folder / "generation_config.json").exists():
+                self.assertEqual((folder / "generation_config.json").read_bytes(),
+                                 (F / f"ends-{name}-back/generation_config.json").read_bytes())
+            self.assertEqual(set(json.loads((F / f"ends-{name}-back/config.json").read_text())["eos_token_id"]), {usual, second, *(
+                ends if name != "one" else [])})
+        for wrong, says in ((-1, "eos_token_id"), ("</s>", "eos_token_id"), (1 << 20, "expected a token of the tokeniser")):
+            self.refused("convert", "--from", "huggingface", self.copied("llama", "bad-end", generation_config__json={"eos_token_id": wrong}),
+                         "--output", F / "never", says=says)
+
+    def test_files_of_torch(self):
+        """pytorch_model.bin of today's torch and of that before 1.6, in parts, with parameters, and with tensors that share memory."""
+        made = self.folders["tied"]
+        state = made.model.state_dict()
+        parameters = type(state)((name, torch.nn.Parameter(tensor)) for name, tensor in state.items())
+        odd = {name: tensor.t().contiguous().t() if tensor.dim() == 2 else tensor for name, tensor in state.items()}
+
+        def of(name, save):
+            folder = self.copied("tied", f"torch-{name}", model__safetensors=None)
+            save(folder)
+            same_bytes(self, made.converted, converted(folder, f"torch-{name}"))
+
+        of("zip", lambda folder: torch.save(state, folder / "pytorch_model.bin"))
+        of("old", lambda folder: torch.save(state, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False))
+        of("parameters", lambda folder: torch.save(parameters, folder / "pytorch_model.bin"))
+        of("protocol", lambda folder: torch.save(state, folder / "pytorch_model.bin", pickle_protocol=4))
+        of("strides", lambda folder: torch.save(odd, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False))
+
+        def in_parts(folder):
+            places = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(state)}
+            for file in set(places.values()):
+                torch.save({name: tensor for name, tensor in state.items() if places[name] == file}, folder / file)
+            (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+
+        of("parts", in_parts)
+        for dtype in (torch.bfloat16, torch.float16):
+            folder = self.copied("tied", "torch-narrow", model__safetensors=None)
+            torch.save({name: tensor.to(dtype) for name, tensor in state.items()}, folder / "pytorch_model.bin")
+            own = converted(folder, f"torch-{dtype}".removeprefix("torch."))
+            checked("convert", "--to", "huggingface", own, "--output", F / f"back-{dtype}", "--precision", str(dtype).removeprefix("torch."))
+            from safetensors.torch import load_file
+            for name, tensor in load_file(F / f"back-{dtype}/model.safetensors").items():
+                self.assertTrue(torch.equal(tensor, state[name].to(dtype)), name)
+
+    def test_hostile_files_of_torch(self):
+        made = self.folders["tied"]
+        state = made.model.state_dict()
+        witness = F / "witness"
+
+        class Attack:
+            def __init__(self, function, *arguments):
+                self.call = (function, arguments)
+
+            def __reduce__(self):
+                return self.call
+
+        def refused(what, says, write):
+            folder = self.copied("tied", "hostile", model__safetensors=None)
+            write(folder / "pytorch_model.bin")
+            self.refused("convert", "--from", "huggingface", folder, "--output", F / "never", says=["pytorch_model.bin", says])
+            self.assertFalse((F / "never").exists(), what)
+            self.assertFalse(witness.exists(), what)
+
+        import os
+        for old in (True, False):
+            for name, attack in (("posix.system", Attack(os.system, f"touch {witness}")),
+                                 ("builtins.eval", Attack(eval, f"open({str(witness)!r}, 'w')")),
+                                 ("builtins.getattr", Attack(getattr, int, "bit_length"))):
+                refused(name, "is not a class of tensors", lambda path: torch.save(
+                    {**state, "x": attack}, path, _use_new_zipfile_serialization=not old))
+            refused("set", "is not a class of tensors", lambda path: torch.save({"x": {1, 2}}, path, _use_new_zipfile_serialization=not old))
+            refused("nested", "'state_dict' is not a tensor", lambda path: torch.save(
+                {"state_dict": dict(state)}, path, _use_new_zipfile_serialization=not old))
+            refused("a list", "is not a dictionary", lambda path: torch.save(
+                list(state.values()), path, _use_new_zipfile_serialization=not old))
+        refused("text", "is not a file of torch.save()", lambda path: path.write_bytes(b"hello"))
+        refused("empty", "is not a file of torch.save()", lambda path: path.write_bytes(b""))
+        import io
+        import zipfile
+
+        def packed(path):
+            whole = io.BytesIO()
+            torch.save(dict(state), whole)
+            with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+                for member in source.namelist():
+                    target.writestr(member, source.read(member))
+
+        refused("packed", "is compressed", packed)
+        whole = F / "whole.bin"
+        for old in (False, True):
+            torch.save(dict(state), whole, _use_new_zipfile_serialization=not old)
+            data = whole.read_bytes()
+            for size in (5, 100, len(data) // 2, len(data) - 1):
+                refused(f"cut to {size}", "", lambda path: path.write_bytes(data[:size]))
+
     def test_there_and_back(self):
         import transformers
         for name, made in self.folders.items():
             checked("convert", "--to", "huggingface", made.converted, "--output", F / f"{name}-back")
             same_bytes(self, made.folder, F / f"{name}-back")
             again = transformers.AutoModelForCausalLM.from_pretrained(F / f"{name}-back").eval()
-            self.assertIs(type(again), type(made.model))
+            # Without its window, Mistral's is the computation of Llama.
+            self.assertIs(type(again), transformers.LlamaForCausalLM if name in ("wide", "mistral-full") else type(made.model))
             self.assertEqual(again.config.bos_token_id, made.begin, "not transformers' default")
             ids = torch.tensor([made.ids(PROMPT)])
             with torch.no_grad():
@@ -201,10 +371,16 @@ class LanguageModels(Refusals):
         self.assertFalse((F / "never").exists())
 
     def test_refused_configurations(self):
-        self.refused_change("model_type", "mixtral", "model_type: got 'mixtral'; expected llama or mistral or qwen2")
-        self.refused_change("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "rope_scaling: got the type 'llama3'")
-        self.refused_change("rope_parameters", {"rope_type": "yarn", "rope_theta": 1e4}, "rope_parameters: got the type 'yarn'")
-        self.refused_change("head_dim", 16, "head_dim: got 16; expected hidden_size / num_attention_heads, 32 / 4")
+        self.refused_change("model_type", "mixtral", "model_type: got 'mixtral'; expected llama or mistral or qwen2 or qwen3")
+        self.refused_change("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "rope_scaling: low_freq_factor is missing")
+        self.refused_change("rope_scaling", {"type": "linear"}, "rope_scaling: factor is missing")
+        self.refused_change("rope_scaling", {"type": "dynamic", "factor": 2.0},
+                            "rope_scaling: got the type 'dynamic'; expected default, linear, llama3 or yarn")
+        self.refused_change("rope_parameters", scaled("llama3", low_freq_factor=4.0), "expected low below high")
+        self.refused_change("rope_parameters", scaled("yarn", factor=0.5), "the scaling of positions")
+        self.refused_change("rope_parameters", scaled("yarn", attention_factor=0), "the attention_factor 0")
+        self.refused_change("head_dim", 16, ["self_attn.q_proj.weight", "[64, 32]"])
+        self.refused_change("head_dim", 7, "rotary turns pairs of numbers, and each head has 7")
         self.refused_change("attention_bias", True, "attention_bias")
         self.refused_change("mlp_bias", True, "mlp_bias")
         self.refused_change("hidden_act", "gelu", "hidden_act: got 'gelu'")
@@ -212,7 +388,7 @@ class LanguageModels(Refusals):
         self.refused_change("num_local_experts", 8, "num_local_experts")
         self.refused_change("use_sliding_window", True, "use_sliding_window", "qwen2")
         self.refused_change("num_key_value_heads", 3, "--transformer-heads 4 is not a multiple")
-        self.refused_change("hidden_size", 36, "head_dim")
+        self.refused_change("hidden_size", 36, "has the shape")
         self.refused_change("intermediate_size", 40, ["mlp.gate_proj.weight", "[40, 32]"])
         self.refused_change("num_hidden_layers", 4, "model.layers.3")
         self.refused_change("num_hidden_layers", 2, "does not have, the first 'model.layers.2")
@@ -244,6 +420,15 @@ class LanguageModels(Refusals):
         refused_file("tokenizer_config.json", None, "no tokenizer_config.json")
         refused_file("tokenizer_config.json", b"{}", "eos_token is missing")
 
+    def test_an_adapter_is_named(self):
+        folder = F / "adapter"
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "org/base", "peft_type": "LORA"}))
+        (folder / "adapter_model.safetensors").write_bytes(b"")
+        for form in ("huggingface", "bert"):
+            self.refused("convert", "--from", form, folder, "--output", F / "never",
+                         says=["is an adapter of PEFT's for 'org/base'", "merge_and_unload()"])
+
     def test_damaged_shards(self):
         made = self.folders["llama"]
         folder = F / "shards"
@@ -274,7 +459,8 @@ class Tokens(Refusals):
         write_tokenizer(folder, kind, made)
         return made, told_tokens(scores_of(converted(folder, f"told-{kind}"), text, "--mini-batch", 64), size)
 
-    def test_tokens_are_the_librarys(self):
+    @staticmethod
+    def awkward_text():
         draw = random.Random(1)
         alphabets = ["abcdefghij ETAOIN'", " \t\n\r\v\f", "0123456789.,:;!?", "\u00e4\u00f6\u00fc\u00df\u0301\u0308\u1e9b\u0323",
                      "\u4f60\u597d\u3002\uff0c\u3000", "\uac00\u1100\u1161\u11a8", "\U0001f600\u200d\u2764\ufe0f\U0001f468",
@@ -286,11 +472,64 @@ class Tokens(Refusals):
         for _ in range(500):
             points = (draw.randrange(1, 0x3000) for _ in range(draw.randint(1, 20)))
             lines.append("".join(chr(point) for point in points))
-        text = TEXT + "\n".join(lines) + "<|endoftext|> <|eot_id|>x<|im_start|>\n"
+        return TEXT + "\n".join(lines) + "<|endoftext|> <|eot_id|>x<|im_start|>\n"
+
+    def test_tokens_are_the_librarys(self):
+        text = self.awkward_text()
         for kind in ("llama", "qwen2", "gpt2"):
             made, told = self.told(kind, text)
             expected = made.encode(text, add_special_tokens=False).ids
             self.assertEqual(told, expected, kind)
+
+    def test_characters_with_byte_fallback(self):
+        """tokenizer.json alone as Llama 2 and Mistral have it, by transformers 4 and 5; and there and back."""
+        import transformers
+        text = " <s> a<|im_start|>b <|im_end|>\n c<tool>d <tool> </s>" + self.awkward_text() + "  \u2581 x\u2581"
+        for name, options in {"old": {"legacy": True}, "first": {}, "always": {"scheme": "always"}, "never": {"scheme": "never"}}.items():
+            made = fallback_tokenizer(TEXT.splitlines(), ROWS - 10, **options)
+            folder = F / f"telling-{name}"
+            telling_model(ROWS).save_pretrained(folder)
+            made.save(str(folder / "tokenizer.json"))
+            (folder / "tokenizer_config.json").write_text(json.dumps(
+                {"tokenizer_class": "TokenizersBackend", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}))
+            (folder / "special_tokens_map.json").write_text('{"bos_token": "<s>"}\n')
+            (folder / "chat_template.jinja").write_text("{{ 1 }}\n")
+            own = converted(folder, f"told-{name}")
+            for part in (text, text[:40], "x", " x", "\n"):
+                # Most texts are read in many parts, the short ones whole.
+                told = told_tokens(scores_of(own, part, "--mini-batch", 64), ROWS)
+                self.assertEqual(told, made.encode(part, add_special_tokens=False).ids, (name, part[:20]))
+            checked("convert", "--to", "huggingface", own, "--output", F / f"{name}-back")
+            for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+                         "generation_config.json"):
+                self.assertEqual((folder / file).read_bytes(), (F / f"{name}-back" / file).read_bytes(), file)
+            again = transformers.AutoTokenizer.from_pretrained(F / f"{name}-back")
+            self.assertEqual(again(text)["input_ids"], made.encode(text).ids)
+            self.assertEqual(again(text)["input_ids"][0], 1, "<s>")
+
+    def test_what_byte_fallback_has_not(self):
+        made = json.loads(fallback_tokenizer(TEXT.splitlines(), ROWS - 10, legacy=True).to_str())
+        folder = F / "odd-tokens"
+        telling_model(ROWS).save_pretrained(folder)
+        (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
+
+        def refused(says, **change):
+            (folder / "tokenizer.json").write_text(json.dumps({**made, **change}))
+            self.refused("convert", "--from", "huggingface", folder, "--output", F / "never", says=["tokenizer.json", says])
+
+        refused("expected Prepend and Replace", normalizer={"type": "Lowercase"})
+        refused("one that writes U+2581", normalizer={"type": "Prepend", "prepend": "\u2581"})
+        refused("pre_tokenizer: got the type 'Metaspace' behind a normalizer", pre_tokenizer={"type": "Metaspace", "replacement": "\u2581"})
+        refused("pre_tokenizer: got the type 'none'", normalizer=None)
+        refused("expected first, always or never", normalizer=None,
+                pre_tokenizer={"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "x"})
+        refused("expected U+2581", normalizer=None, pre_tokenizer={"type": "Metaspace", "replacement": "_"})
+        refused("decoder: got the type 'BPEDecoder'", decoder={"type": "BPEDecoder"})
+        refused("ignore_merges", model={**made["model"], "ignore_merges": True})
+        vocabulary = dict(made["model"]["vocab"])
+        vocabulary["x" * 9] = vocabulary.pop("<0x41>")
+        refused("no token for the byte 65", model={**made["model"], "vocab": vocabulary})
+        refused("got the type 'Unigram'", model={"type": "Unigram", "vocab": []})
 
     def test_files_that_are_not_whole(self):
         self.refused("train", "--task", "language", "--model", F / "never", "--train-sets", ROOT / "README.md", "--vocabs", F,
@@ -298,4 +537,7 @@ class Tokens(Refusals):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--table"]:
+        print(table_of_kinds({name: Folder(kind, name, **changes) for name, (_, kind, changes) in KINDS.items()}))
+    else:
+        unittest.main()

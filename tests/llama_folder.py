@@ -1,5 +1,5 @@
-"""Small random models of Llama's, Mistral's and Qwen2's kinds in the form of Hugging Face's folders, with tokenisers that the
-library `tokenizers` trains. Both libraries are the reference."""
+"""Small random models of the kinds of Llama, Mistral, Qwen2 and Qwen3 in the form of Hugging Face's folders, with tokenisers that
+the library `tokenizers` trains. Both libraries are the reference."""
 import json
 import os
 
@@ -41,6 +41,37 @@ def write_tokenizer(folder, kind, made):
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
+def scaled(kind, **values):
+    """rope_parameters of positions that are scaled for longer texts than 64 tokens."""
+    usual = {"llama3": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+             "linear": {"factor": 4.0}, "yarn": {"factor": 4.0, "original_max_position_embeddings": 64}}[kind]
+    return {"rope_type": kind, "rope_theta": 50000.0, **usual, **values}
+
+
+def fallback_tokenizer(texts, size, legacy=False, scheme="first"):
+    """A BPE tokeniser of characters with byte fallback like that of Llama 2 and Mistral: in its old form, whose normaliser writes
+    U+2581 for blanks, or in that of transformers 5."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trained = Tokenizer(models.BPE(unk_token="<unk>"))
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+    trained.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=names, show_progress=False))
+    model = json.loads(trained.to_str())["model"]
+    merges = [tuple(merge) for merge in model["merges"]]
+    made = Tokenizer(models.BPE(vocab=model["vocab"], merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    if legacy:
+        made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    else:
+        made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+    made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                      decoders.Strip(content=" ", left=1)])
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names[:3]])
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ("<|im_start|>", "<|im_end|>")])
+    made.add_tokens([AddedToken("<tool>", normalized=True)])
+    made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return made
+
+
 def begin_of(kind, made):
     """The token that a model reads before a text."""
     return made.token_to_id("<|begin_of_text|>" if kind == "llama" else "<|endoftext|>")
@@ -53,7 +84,7 @@ def random_model(kind, rows, **changes):
     shape = {"vocab_size": rows, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
              "num_key_value_heads": 2, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "bos_token_id": None, "eos_token_id": None,
              "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}
-    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2"}[kind]
+    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind]
     if kind == "mistral":
         shape["sliding_window"] = 7
     config = getattr(transformers, f"{name}Config")(**{**shape, **changes})

@@ -27,12 +27,39 @@ def setUpModule():
     F = PLACE.folder
 
 
+def launching(count, *command):
+    return [MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(count), *map(str, command)]
+
+
 def several(count, *arguments):
-    return [MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(count), PROGRAM, *map(str, arguments)]
+    return launching(count, PROGRAM, *arguments)
+
+
+def launched(command, timeout=300):
+    """The launcher's result. Rarely the launcher itself never ends after one of its processes did: it is then asked a
+    second time. Processes that are all there after the timeout hang: that is an error."""
+    count = int(command[command.index("-n") + 1])
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+            try:
+                output, errors = process.communicate(timeout=timeout)
+                return subprocess.CompletedProcess(command, process.returncode, output, errors)
+            except subprocess.TimeoutExpired:
+                states = subprocess.run(["ps", "-o", "pid=,stat=,wchan=,args=", "--ppid", str(process.pid)], capture_output=True,
+                                        text=True).stdout
+                living = [int(line.split()[0]) for line in states.splitlines() if not line.split()[1].startswith("Z")]
+                for pid in [*living, process.pid]:
+                    os.kill(pid, signal.SIGKILL)
+                output, errors = process.communicate()
+        report = f"{command} did not end in {timeout} s; its processes:\n{states}{output}{errors}"
+        if len(living) == count:
+            break
+        print(report, file=sys.stderr)
+    raise AssertionError(report)
 
 
 def together(count, *arguments):
-    return subprocess.run(several(count, *arguments), capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+    return launched(several(count, *arguments))
 
 
 def weights(model):
@@ -289,7 +316,7 @@ class Team(unittest.TestCase):
             script = F / f"wrong-{wrong}.sh"
             words = " ".join(map(str, PLACE.training(F / "one-wrong", "--after-batches", 3)))
             script.write_text(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = {wrong} ] && more=--no-such-option\nexec {PROGRAM} {words} $more\n')
-            result = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", "sh", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+            result = launched(launching(2, "sh", script), timeout=120)
             self.assertEqual(result.returncode, 2, result.stderr)
             errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
             self.assertEqual(len(errors), 1, result.stderr)
@@ -332,8 +359,7 @@ class Team(unittest.TestCase):
                           % (F / "other.src", F / "other.trg", sides, PROGRAM, F / "apart", PLACE.vocab, PLACE.vocab,
                              " ".join(map(str, TINY))))
         started = time.monotonic()
-        result = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", "sh", script], capture_output=True, text=True,
-                                env=ENVIRONMENT, timeout=300)
+        result = launched(launching(2, "sh", script))
         self.assertNotEqual(result.returncode, 0)
         errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
         self.assertEqual(len(errors), 1, result.stderr)

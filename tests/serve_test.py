@@ -304,6 +304,66 @@ class DeepL(OneServer):
             self.wrong("/v2/glossaries", {**glossary, "entries": entries}, 400, says)
         self.wrong("/v2/glossaries", {**glossary, "entries": "a,b", "entries_format": "xls"}, 400, "tsv or csv")
 
+    @needs(deepl, "deepl")
+    def test_glossaries_of_several_languages(self):
+        client = deepl.DeepLClient("key", server_url=self.server.url)
+        word, target = LINES[0].split()[0], translated(LINES[1:2])[0].split()[0]
+        entries = deepl.api_data.MultilingualGlossaryDictionaryEntries
+        made = client.create_multilingual_glossary("words", [entries("EN", "DE", {word: target, "b": "c"})])
+        self.assertEqual([(one.source_lang, one.target_lang, one.entry_count) for one in made.dictionaries], [("EN", "DE", 2)])
+        self.assertIn(target.lower(), client.translate_text(LINES[0], source_lang="EN", target_lang="DE", glossary=made).text.lower())
+        changed = client.update_multilingual_glossary_dictionary(made, entries("EN", "DE", {"b": "d", "e": "f"}))
+        self.assertEqual(changed.dictionaries[0].entry_count, 3)
+        found = client.get_multilingual_glossary_entries(made, "EN", "DE")
+        self.assertEqual(found.dictionaries[0].entries, f"{word}\t{target}\nb\td\ne\tf\n")
+        client.replace_multilingual_glossary_dictionary(made, entries("EN", "DE", {"x": "y"}))
+        self.assertEqual(client.update_multilingual_glossary_name(made, "others").name, "others")
+        self.assertEqual([glossary.name for glossary in client.list_multilingual_glossaries()], ["others"])
+        self.assertEqual(client.get_multilingual_glossary(made.glossary_id).dictionaries[0].entry_count, 1)
+        self.assertEqual([glossary.entry_count for glossary in client.list_glossaries()], [1], "version 2 sees it too")
+        client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="DE")
+        self.assertEqual(client.get_multilingual_glossary(made.glossary_id).dictionaries, [])
+        self.assertEqual(client.list_glossaries(), [])
+        path = f"/v3/glossaries/{made.glossary_id}"
+        self.assertEqual(self.server.ask("GET", f"{path}/entries?source_lang=en&target_lang=de")[0], 404)
+        self.wrong("/v3/glossaries", {"name": "x"}, 400, "dictionaries is missing")
+        one = {"source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}
+        self.wrong("/v3/glossaries", {"name": "x", "dictionaries": [one, one]}, 400, "en into de twice")
+        self.wrong("/v3/glossaries", {"name": "x", "dictionaries": [{**one, "target_lang": "fr"}]}, 400, "no model")
+        self.wrong("/v3/glossaries", {"name": "x", "dictionaries": ["a"]}, 400, "expected objects")
+        self.wrong("/v3/none", {}, 404, "does not exist")
+        client.delete_multilingual_glossary(made)
+        with self.assertRaises(deepl.GlossaryNotFoundException):
+            client.get_multilingual_glossary(made.glossary_id)
+
+    @needs(deepl, "deepl")
+    def test_glossaries_of_a_folder_survive(self):
+        folder = PLACE.folder / "glossaries"
+        options = ("--model", f"en-de={PLACE.model()}", "--max-length-factor", 1, "--quiet", "--glossaries", folder)
+        entries = deepl.api_data.MultilingualGlossaryDictionaryEntries
+        word, target = LINES[0].split()[0], translated(LINES[1:2])[0].split()[0]
+        with Served(*options) as server:
+            client = deepl.DeepLClient("key", server_url=server.url)
+            first = client.create_multilingual_glossary("caf\u00e9", [entries("EN", "DE", {word: target})])
+            second = client.create_glossary("gone", "EN", "DE", {"a": "b"})
+            client.delete_glossary(second)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), [f"{first.glossary_id}.en-de.tsv", f"{first.glossary_id}.json"])
+        self.assertEqual((folder / f"{first.glossary_id}.en-de.tsv").read_text(), f"{word}\t{target}")
+        (folder / "own.en-de.tsv").write_text(f"{word}\t{target}\r\n")
+        (folder / "notes.txt").write_text("x")
+        with Served(*options) as server:
+            client = deepl.DeepLClient("key", server_url=server.url)
+            again = client.get_multilingual_glossary(first.glossary_id)
+            self.assertEqual((again.name, again.creation_time), (first.name, first.creation_time))
+            for glossary in (first.glossary_id, "own"):
+                text = client.translate_text(LINES[0], source_lang="EN", target_lang="DE", glossary=glossary).text
+                self.assertIn(target.lower(), text.lower())
+            client.delete_multilingual_glossary_dictionary(first, source_lang="EN", target_lang="DE")
+        self.assertFalse((folder / f"{first.glossary_id}.en-de.tsv").exists())
+        self.assertIn("notes.txt' is not read", server.errors)
+        (folder / "own.en-de.tsv").write_text("no tab")
+        self.refused("serve", "--port", 0, *options, says=["own.en-de.tsv", "line 1"])
+
     def test_forms_and_limits(self):
         form = urllib.parse.urlencode([("text", LINES[0]), ("text", LINES[1]), ("target_lang", "de")]).encode()
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -362,7 +422,7 @@ class OpenAi(OneServer):
         self.assertEqual(found.choices[0].finish_reason, "length" if is_cut else "stop")
         streamed = client.chat.completions.create(model="en-de", messages=messages, stream=True)
         self.assertEqual("".join(part.choices[0].delta.content or "" for part in streamed), found.choices[0].message.content)
-        with self.assertRaisesRegex(openai.BadRequestError, "no form for a chat"):
+        with self.assertRaisesRegex(openai.BadRequestError, "no chat template; write the text of the conversation yourself"):
             client.chat.completions.create(model="lm", messages=messages)
         with self.assertRaisesRegex(openai.BadRequestError, "tools"):
             client.chat.completions.create(model="en-de", messages=messages, tools=[{"type": "function", "function": {"name": "f"}}])

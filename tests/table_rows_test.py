@@ -263,6 +263,13 @@ class Analysis(unittest.TestCase):
         command = [output, "--test-sets", *texts, "--align-sets", *texts, "--gold", gold, "--rows", "full", "rela-g", "rela-i", "--cpu-threads", 1]
         result = run("rela_analysis.py", *command)
         self.assertEqual(result.returncode, 0, result.stderr)
+        # The one command, which trains nothing again: the options of the training are those of the folder.
+        whole = run("rela-analysis.sh", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 300, "--seeds", 1, 2, "--updates", 1,
+                    *command[1:-6], "--rows", "full", "rela-g", "--cpu-threads", 1, "--output", output, "--options", *own, "--dec-depth", 2,
+                    "--quiet")
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        self.assertTrue(whole.stdout.endswith(result.stdout), whole.stdout)
+        self.assertIn("BLEU on", whole.stdout)
         self.assertRegex(result.stdout, r"^Analyses of full \(2\), rela-g \(2\)")
 
         averaged = {seed: output / f"rela-g-seed{seed}" / "averaged" for seed in (1, 2)}
@@ -303,6 +310,8 @@ class Analysis(unittest.TestCase):
     def test_mistakes(self):
         texts, empty = PLACE.sides["test"], PLACE.folder / "empty"
         empty.mkdir()
+        refused = run("rela-analysis.sh", "--gold", "g")
+        self.assertEqual((refused.returncode, refused.stderr), (2, "Error: --test-sets: got 0 files; expected source and target\n"))
         for arguments, says in (([empty, "--test-sets", *texts], "found no finished run of full, sparsemax, entmax, rela-g"),
                                 ([empty, "--test-sets", *texts, "--gold", "g"], "--gold and --align-sets: got one of them; expected both")):
             result = run("rela_analysis.py", *arguments)

@@ -5,9 +5,11 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/tensor_index.h"
+#include "fovea/models/formats/torch_file.h"
 #include "fovea/tasks/language/hugging_face_config.h"
 #include "fovea/text/byte_pairs.h"
 #include "fovea/text/byte_pairs_json.h"
+#include "fovea/text/chat_template.h"
 #include "loaders/loaders.h"
 
 namespace fovea::fuzz {
@@ -47,7 +49,7 @@ void load_byte_pairs(std::string_view bytes) {
     decoded += pairs.surface(id);
   }
   const text::BytePairModel& model = pairs.model();
-  const bool keeps_text = !model.composes && !model.adds_blank && model.added.empty();
+  const bool keeps_text = !model.composes && !model.adds_blank && model.added.empty() && !model.signs;
   require(!keeps_text || decoded == text, "the tokens give another text back");
   require(pairs.cut(text, text.size()) <= text.size(), "a cut is behind the text");
 }
@@ -60,9 +62,37 @@ void load_tensor_index(std::string_view bytes) {
 // A configuration that was read is written as one that is read as the same.
 void load_decoder_config(std::string_view bytes) {
   const language::LanguageConfig config = language::parse_decoder_config(std::string(bytes), "config.json");
-  const std::string written = language::print_decoder_config(config, {1, 2}, "float32");
+  const std::string written = language::print_decoder_config(config, {1, {2, 3}}, "float32");
   const language::LanguageConfig again = language::parse_decoder_config(written, "config.json");
-  require(language::print_decoder_config(again, {1, 2}, "float32") == written, "what was written is read as another");
+  require(language::print_decoder_config(again, {1, {2, 3}}, "float32") == written,
+          "what was written is read as another");
+}
+
+// Each tensor lies within its storage, and that within the file.
+void load_torch_file(std::string_view bytes) {
+  for (const models::TorchTensor& tensor : models::parse_torch_file(bytes, "pytorch_model.bin")) {
+    const bool is_within = tensor.storage.data() >= bytes.data() &&
+                           tensor.storage.data() + tensor.storage.size() <= bytes.data() + bytes.size();
+    require(tensor.storage.empty() || is_within, "a storage is not in the file");
+    int64_t last = tensor.offset;
+    bool is_empty = false;
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+      is_empty = is_empty || tensor.shape[i] == 0;
+      last += (tensor.shape[i] - 1) * tensor.strides[i];
+    }
+    require(is_empty || last < static_cast<int64_t>(tensor.storage.size()), "a tensor is not in its storage");
+  }
+}
+
+// A template, and behind a zero byte the content of a message.
+void load_chat_template(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const std::string content(bytes.substr(std::min(end + 1, bytes.size())));
+  const std::vector<text::ChatMessage> messages = {{"user", content}, {"assistant", "yes"}, {"user", content}};
+  const text::ChatTemplate chat(bytes.substr(0, end), "chat_template.jinja");
+  require(
+      chat.render(messages, {.begin = "<s>", .end = "</s>"}) == chat.render(messages, {.begin = "<s>", .end = "</s>"}),
+      "a template writes two texts");
 }
 
 }  // namespace fovea::fuzz

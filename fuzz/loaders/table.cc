@@ -48,9 +48,11 @@ constexpr std::array kLoaders = {
     Loader{'J', load_byte_pairs},
     Loader{'K', load_checksums},
     Loader{'L', load_labels},
+    Loader{'M', load_torch_file},
     Loader{'O', load_train_options},
     Loader{'P', load_progress},
     Loader{'Q', load_request},
+    Loader{'R', load_chat_template},
     Loader{'S', load_paragraphs},
     Loader{'W', load_word_piece_options},
 };

@@ -82,8 +82,8 @@ class Flex(_Kernel):
         for heads, _first, parts, _spec in _groups(call):
             if parts.transform != "softmax":
                 return "the transform is not softmax"
-            if parts.k:
-                return "the spec has topk"
+            if parts.selection:
+                return f"the spec has {parts.selection}"
             if parts.span:
                 return "an adaptive span needs a term of the scores"
         share = call.q.size(1) // max(call.k.size(1), 1)
@@ -123,8 +123,8 @@ class Adasplash(_Kernel):
             return "the spec has several head groups"
         if parts.transform not in ("sparsemax", "entmax") or parts.learned:
             return "the transform is neither sparsemax nor entmax with a fixed alpha"
-        if not parts.full or parts.k:
-            return "the spec has a pattern or topk"
+        if not parts.full or parts.selection:
+            return "the spec has a pattern or a selection"
         if not call.q.shape == call.k.shape == call.v.shape:
             return "q, k and v have different shapes"
         if call.q.size(-1) not in (16, 32, 64, 128, 256):

@@ -69,14 +69,15 @@ def spec_names() -> list[SpecName]:
 
 
 def parameters(spec: str) -> list[str]:
-    """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha [H]."""
+    """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha and
+    sinks [H]."""
     parse(spec)
     return _told("parameters", spec)
 
 
 def properties(spec: str) -> list[str]:
-    """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "span", "clauses",
-    "centroids", "uniform_gain" and "head_gain"."""
+    """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "head_scale",
+    "input_scale", "open_bias", "gate", "span", "clauses", "centroids", "uniform_gain" and "head_gain"."""
     parse(spec)
     return _told("properties", spec)
 
@@ -159,14 +160,14 @@ def _kind(causal, cross):
 def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
               q_lengths: Tensor | None = None, k_lengths: Tensor | None = None, q_offsets: Tensor | None = None,
               k_offsets: Tensor | None = None, k_begins: Tensor | None = None, k_tokens: Tensor | None = None,
-              alpha: Tensor | None = None, gain: Tensor | None = None, gate: Tensor | None = None,
-              bias: Tensor | None = None, scale: float | None = None, dropout: float = 0.0, seed: int = 0,
+              alpha: Tensor | None = None, sinks: Tensor | None = None, gain: Tensor | None = None,
+              gate: Tensor | None = None, bias: Tensor | None = None, scale: float | None = None, dropout: float = 0.0, seed: int = 0,
               layer: int = 0, dropout_seed: int | Tensor | None = None, offset_bias: Tensor | None = None,
               offset_first: int = 0, offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
               offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0,
               enable_gqa: bool = False, indices: Tensor | None = None, block_indices: Tensor | None = None,
               block_size: int = 128, **others) -> Tensor:
-    """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset; works in
+    """Attention by any mechanism, differentiable in q, k, v, alpha, sinks, gain, gate, bias and the terms by offset; works in
     torch.compile.
 
     Args:
@@ -186,6 +187,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         k_tokens (Tensor, optional): packed: [N] int64 on the CPU, with k_begins, which are ranges of it then: key j of
             sequence b is row k_tokens[k_begins[b] + j] of k and v. For caches in pieces.
         alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).
+        sinks (Tensor, optional): [H], the sinks' scores, for sink.
         gain, gate, bias (Tensor, optional): [H * D_v], for norms; gain is one and bias zero where left out.
         scale (float, optional): of q . k; default 1 / sqrt(D), in routed heads 1.
         dropout (float): rate on the weights; the mask is a function of dropout_seed, head and positions.
@@ -232,23 +234,20 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         if dropout > 0:
             drawn_seed = torch.randint(2**62, (), device="cpu")
     elif isinstance(dropout_seed, torch.Tensor):
-        if dropout_seed.dtype != torch.int64 or dropout_seed.dim() != 0:
-            raise ValueError(f"attention: dropout_seed is {dropout_seed.dtype} of shape {list(dropout_seed.shape)}; "
-                             "expected torch.int64 of no dimension")
         dropout_seed, drawn_seed = 0, dropout_seed
     else:
         _check_seeds(dropout_seed=dropout_seed)
     kind = _kind(causal, cross)
-    extras = alpha, gain, gate, bias, offset_bias, offset_queries, offset_rows, offset_values, indices, block_indices
-    if (not torch.compiler.is_compiling() and _library.plain_attention is not None and block_size == 128
-            and all(x is None for x in extras)):
+    if (alpha is sinks is gain is gate is bias is offset_bias is offset_queries is offset_rows is offset_values is indices
+            is block_indices is None and block_size == 128 and not torch.compiler.is_compiling()
+            and _library.plain_attention is not None):
         vectors = q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths
         streams = seed, layer, dropout_seed, drawn_seed
         out = _library.plain_attention(q, k, v, spec, kind, vectors, scale, dropout, streams, bool(enable_gqa))
         if out is not None:
             return out
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
-               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "sinks": sinks, "gain": gain, "gate": gate, "bias": bias,
                "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
                "offset_values": offset_values, "indices": indices, "block_indices": block_indices}
     if not torch.compiler.is_compiling() and isinstance(q, torch.Tensor) and q.is_cuda:
@@ -264,7 +263,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
 def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
                       q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
                       q_offsets: Tensor | None = None, k_offsets: Tensor | None = None, k_begins: Tensor | None = None,
-                      k_tokens: Tensor | None = None, alpha: Tensor | None = None, scale: float | None = None,
+                      k_tokens: Tensor | None = None, alpha: Tensor | None = None, sinks: Tensor | None = None,
+                      scale: float | None = None,
                       seed: int = 0, layer: int = 0, offset_bias: Tensor | None = None, offset_first: int = 0,
                       offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
                       offset_rows_first: int = 0, enable_gqa: bool = False, indices: Tensor | None = None,
@@ -276,7 +276,7 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
         Tensor: [B, H, N_q, N_k] with the greatest lengths, zero outside the selected pairs.
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
-               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "offset_bias": offset_bias,
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "sinks": sinks, "offset_bias": offset_bias,
                "offset_queries": offset_queries, "offset_rows": offset_rows, "indices": indices,
                "block_indices": block_indices}
     _check_numbers(scale=1 if scale is None else scale)

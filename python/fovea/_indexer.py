@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from ._functional import _check_type
+from ._stable import _ask
+from ._stable._index import check_loss
 
 _CHUNK = 1 << 21  # numbers of gathered keys and their products that are held at once
 
@@ -55,10 +57,13 @@ def index_loss(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
     Returns:
         Tensor: float32 without dimensions (float64 if q is).
     Raises:
-        TypeError, ValueError: an argument does not fit; the message names it.
+        TypeError, ValueError, RuntimeError: an argument does not fit; the message names it.
     """
     if not torch.compiler.is_compiling():
-        _check_loss(q, k, weights, indices, target, reduction)
+        for name, value in {"q": q, "k": k, "weights": weights, "indices": indices, "target": target}.items():
+            _check_type(f"index_loss: {name}", value, Tensor, "a tensor")
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"index_loss: got reduction {reduction!r}; expected 'mean' or 'sum'")
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, weights))
     loss, counted, *_ = torch.ops.fovea.index_loss_sums(q, k, weights, indices, target.detach(), wanted)
     return loss / counted.clamp(min=1) if reduction == "mean" else loss
@@ -80,29 +85,6 @@ def index_target(q: Tensor, k: Tensor, indices: Tensor, scale: float | None = No
         for name, value in {"q": q, "k": k, "indices": indices}.items():
             _check_type(f"index_target: {name}", value, Tensor, "a tensor")
     return torch.ops.fovea.index_target(q, k, indices, scale)
-
-
-def _check_loss(q, k, weights, indices, target, reduction):
-    for name, value in {"q": q, "k": k, "weights": weights, "indices": indices, "target": target}.items():
-        _check_type(f"index_loss: {name}", value, Tensor, "a tensor")
-    shapes = {name: list(x.shape) for name, x in (("q", q), ("k", k), ("weights", weights), ("indices", indices),
-                                                  ("target", target))}
-    if (q.dim() != 4 or k.dim() != 3 or k.size(0) != q.size(0) or k.size(2) != q.size(3) or weights.shape != q.shape[:3]
-            or indices.dim() != 3 or indices.shape[:2] != q.shape[:2] or target.shape != indices.shape):
-        raise ValueError(f"index_loss: got shapes {shapes}; expected q [B, S, H, D], k [B, T, D], weights [B, S, H], "
-                         "indices and target [B, S, n]")
-    if not (q.is_floating_point() and q.dtype == k.dtype and weights.dtype in (q.dtype, torch.float32)):
-        raise TypeError(f"index_loss: q is {q.dtype}, k {k.dtype} and weights {weights.dtype}; expected one floating type, "
-                        "weights of it or float32")
-    if indices.dtype not in (torch.int32, torch.int64):
-        raise TypeError(f"index_loss: indices are {indices.dtype}; expected int32 or int64")
-    if not target.is_floating_point():
-        raise TypeError(f"index_loss: target is {target.dtype}; expected a floating type")
-    if indices.numel() and (int(indices.min()) < -1 or int(indices.max()) >= k.size(1)):
-        raise ValueError(f"index_loss: indices lie in [{int(indices.min())}, {int(indices.max())}]; expected -1 or keys "
-                         f"below {k.size(1)}")
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"index_loss: got reduction {reduction!r}; expected 'mean' or 'sum'")
 
 
 def blocks_of(queries, numbers):
@@ -135,6 +117,7 @@ def _loss_sums(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
     They are computed at once, as their inputs, the gathered keys, are not kept."""
     if q.device.type == "cpu" and q.dtype in (torch.float32, torch.bfloat16):
         return torch.ops.fovea.index_loss_kernel(q, k, weights, indices, target, gradients)
+    check_loss(q, k, weights, indices, target)
     # In a region of autocast torch's products would narrow the types.
     with torch.autocast(q.device.type, enabled=False):
         return _sums_in_blocks(q, k, weights, indices, target, gradients)
@@ -179,7 +162,7 @@ def _keep(ctx, inputs, output):
 
 def _loss_backward(ctx, grad_loss, *_):
     if torch.is_grad_enabled():  # the gradients that were kept are constants to autograd
-        raise RuntimeError("index_loss: has no second derivatives; leave out create_graph")
+        _ask.refuse("second", "index_loss")
     return *(g * grad_loss.to(g.dtype) for g in ctx.saved_tensors), None, None, None
 
 

@@ -1,6 +1,7 @@
 """Multi-head attention as a module: projections, heads and whatever parameters the mechanism needs."""
 import math
 import operator
+import re
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,22 @@ from . import _foreign
 from ._functional import attention, parameters, parse, properties
 
 LEAST_ALPHA, _ = torch.ops.fovea.alpha_range()
+
+
+LEAST_SCALE = 1e-3  # of SSMax: a negative one would turn the order of the scores
+
+
+def _without_layer_stages(spec):
+    """A canonical spec without the scale and the gate, its last stages."""
+    groups = (re.sub(r"(\+?scaled)?(\+?gate(\(head\))?)?$", "", group) for group in spec.split(";"))
+    return ";".join(group + "full" if group == "" or group.endswith("*") else group for group in groups)
+
+
+def _scales(spec, num_heads):
+    """The head groups of a canonical spec: (heads, "head_scale", "input_scale" or None)."""
+    groups = (re.fullmatch(r"(?:(\d+)\*)?(.*)", group).groups() for group in spec.split(";"))
+    return [(int(heads or num_heads), next((p for p in properties(text) if p.endswith("_scale")), None))
+            for heads, text in groups]
 
 
 class Attention(nn.Module):
@@ -26,7 +43,10 @@ class Attention(nn.Module):
     Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
     concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M), or with
     `head` in +-sqrt(3 / D) of a head), its `gate` uniform in +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.0001, from
-    alpha = 1.5.
+    alpha = 1.5; sink has `sinks` [H], from zero. gate has the linear layer `gate_proj`, M to M, or to H with `head`: the
+    outputs of the heads, behind the norm, are multiplied by the sigmoid of what it makes of the query. scaled has
+    `scale` [H], normal around 1 with a deviation of 0.01, and beside entmax the linear layers `scale_base` and
+    `scale_power`, M to H.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, spec: str = "full", *, causal: bool = False, bias: bool = True,
@@ -52,19 +72,37 @@ class Attention(nn.Module):
         if "centroids" in self._properties:
             raise ValueError(f"fovea.Attention has no learned centroids, which '{spec}' needs; train them with fovea train, "
                              "or use routed(clusters,window,random)")
+        if "open_bias" in self._properties:
+            raise ValueError(f"fovea.Attention knows no greatest length, from which training would set the bias of sigmoid in "
+                             f"'{spec}'; give the number, -ln(length), such as sigmoid(-6.93) for 1,024 keys")
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
+        self.gate_proj = None
+        self._mechanism = _without_layer_stages(self.spec)  # as the function takes it
+        self._scales = _scales(self.spec, num_heads)
+        if "gate" in self._properties:
+            rows = num_heads if "gate(head)" in self.spec else embed_dim
+            self.gate_proj = nn.Linear(embed_dim, rows, bias=False, **made)
+        self.scale = nn.Parameter(torch.empty(num_heads, **made)) if "head_scale" in self._properties else None
+        self.scale_base, self.scale_power = (
+            nn.Linear(embed_dim, num_heads, bias=False, **made) if "input_scale" in self._properties else None for _ in range(2))
         needed = parameters(spec)
         for name in ("gain", "gate", "bias"):
             self.register_parameter(name, nn.Parameter(torch.empty(embed_dim, **made)) if name in needed else None)
         self.a = nn.Parameter(torch.empty(num_heads, **made)) if "alpha" in needed else None
+        self.sinks = nn.Parameter(torch.empty(num_heads, **made)) if "sinks" in needed else None
         self.reset_parameters()
 
     def reset_parameters(self):
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
         nn.init.xavier_uniform_(self.out_proj.weight)
+        for projection in (self.gate_proj, self.scale_base, self.scale_power):
+            if projection is not None:
+                nn.init.xavier_uniform_(projection.weight)
+        if self.scale is not None:
+            nn.init.normal_(self.scale, 1, 0.01)
         for projection in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
             if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
@@ -79,8 +117,9 @@ class Attention(nn.Module):
             nn.init.uniform_(self.gate, -limit, limit)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
-        if self.a is not None:
-            nn.init.zeros_(self.a)
+        for numbers in (self.a, self.sinks):
+            if numbers is not None:
+                nn.init.zeros_(numbers)
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, *,
                 q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
@@ -125,16 +164,46 @@ class Attention(nn.Module):
         rate = self.dropout if self.training else 0.0
         # Code would be compiled again for every layer that reads its number.
         draws = {"seed": self.seed, "layer": self.layer} if "seed" in self._properties else {}
+        q = self._split(self.q_proj(query))
+        if self.scale is not None or self.scale_base is not None:
+            if indices is not None or block_indices is not None:
+                raise ValueError(f"Attention: '{self.spec}' counts the candidates of its own pattern, so it takes no indices "
+                                 "and no block_indices; leave +scaled out")
+            kind = "causal" if self.causal else "cross" if cross else "self"
+            counts = torch.ops.fovea.kernel_counts(query.detach(), key.detach(), self.spec, kind, q_lengths, k_lengths,
+                                                   self.num_heads, [draws.get("seed", 0), draws.get("layer", 0), 0, 0])
+            q = (q * self._factors(counts.to(query.device), query).transpose(1, 2).unsqueeze(-1)).to(q.dtype)
         heads = attention(
-            self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
+            q, self._split(self.k_proj(key)), self._split(self.v_proj(value)), self._mechanism,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
-            bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate, dropout_seed=dropout_seed,
-            indices=indices, block_indices=block_indices, block_size=block_size, **draws)
-        return self.out_proj(heads.transpose(1, 2).flatten(2))
+            bias=self.bias, alpha=None if self.a is None else self._alpha(), sinks=self.sinks, dropout=rate,
+            dropout_seed=dropout_seed, indices=indices, block_indices=block_indices, block_size=block_size, **draws)
+        heads = heads.transpose(1, 2)  # [B, N_q, H, D]
+        if self.gate_proj is not None:
+            heads = heads * self.gate_proj(query).sigmoid().unflatten(2, (self.num_heads, -1))
+        return self.out_proj(heads.flatten(2))
 
     def _alpha(self):
         # In half precision it would keep two digits.
         return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(LEAST_ALPHA)
+
+    def _factors(self, counts, query):
+        """[B, N, H], of queries with so many candidates."""
+        kind = torch.float64 if query.dtype == torch.float64 else torch.float32
+        n = counts.to(kind).clamp_min(1)  # a query without candidates gets zeros, whatever its factor is
+        parts, head = [], 0
+        for heads, scale in self._scales:
+            own = slice(head, head + heads)
+            if scale is None:
+                parts.append(torch.ones_like(n[..., own]))
+            elif scale == "head_scale":
+                parts.append(n[..., own].log() * self.scale[own].to(kind).clamp_min(LEAST_SCALE))
+            else:
+                base = torch.nn.functional.softplus(self.scale_base(query)[..., own].to(kind))
+                power = 2 * self.scale_power(query)[..., own].to(kind).tanh()
+                parts.append(1 + base * (n[..., own] + 1).log() ** power)
+            head += heads
+        return torch.cat(parts, -1)
 
     def _split(self, x):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view

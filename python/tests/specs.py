@@ -36,14 +36,15 @@ def named(part):
 
 
 PATTERNS = named("pattern")
-STAGES = named("stage")
+# The stages of the function; a gate and a scale are stages of a layer.
+STAGES = [s for s in named("stage") if not {"gate", "head_scale"} & set(properties(s))]
 NORMS = [s for s in STAGES if "norm" in properties(s)]
 TRANSFORMS = [s for s in STAGES if not {"norm", "selection"} & set(properties(s))]
 POINTWISE = [s for s in TRANSFORMS if "pointwise" in properties(s)]
 # Names alone, and what composes them.
 ALL = PATTERNS + STAGES + named("alias") + [
     "topk(2,keep=window(2))", "topk(2,keep=global(1)|random(2))", "window(6)+topk(2)", "strided(2)+topk(2)+relu",
-    "entmax(1.5)", "entmax(3)", "entmax(learned)", "local(3)&global(1)+entmax(3)", "topk(3)+sparsemax",
+    "sink", "topk(3)+sink", "entmax(1.5)", "entmax(3)", "entmax(learned)", "local(3)&global(1)+entmax(3)", "topk(3)+sparsemax",
     "block(4)|global(1)&random(3)",
     "2*window(3);1*topk(2)", "1*relu+rmsnorm;2*gelu+rmsnorm",
     "topk(4)+entmax(1.5)+gated-rmsnorm"]
@@ -82,7 +83,7 @@ def extras(spec, heads, head_size, dtype=torch.float64, requires_grad=False):
     """The parameters that the spec needs."""
     made = {}
     for name in fovea.parameters(spec):
-        value = (torch.linspace(1.2, 1.8, heads, dtype=dtype) if name == "alpha"
+        value = (torch.linspace(1.2, 1.8, heads, dtype=dtype) if name in ("alpha", "sinks")
                  else torch.linspace(-1, 1.5, heads * head_size, dtype=dtype))
         made[name] = value.requires_grad_(requires_grad)
     return made

@@ -109,7 +109,7 @@ def test_adasplash_gets_its_arguments(adasplash, spec, n):
 
 
 @pytest.mark.parametrize("made, says", [(dict(spec="entmax(learned)"), "neither sparsemax nor entmax with a fixed alpha"),
-                                        (dict(spec="window(8)+sparsemax"), "the spec has a pattern or topk"),
+                                        (dict(spec="window(8)+sparsemax"), "the spec has a pattern or a selection"),
                                         (dict(spec="sparsemax", shape=(1, 1, 64, 24)), "head_dim 24 is none of"),
                                         (dict(spec="sparsemax", shape=(1, 1, 63, 16)), "63 queries are fewer than 64")])
 def test_adasplash_refuses(adasplash, made, says):

@@ -12,7 +12,7 @@ H, N, D = 3, 11, 8
 # Outputs of size one or a few, sums of a dozen terms: 2^-53 and 2^-24 times a few hundred.
 TOLERANCE = {torch.float64: {"rtol": 1e-12, "atol": 1e-12}, torch.float32: {"rtol": 2e-5, "atol": 2e-5}}
 DTYPES = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-ON_SIMPLEX = [s for s in specs.TRANSFORMS if s not in specs.POINTWISE] + ["entmax(1.5)"]
+ON_SIMPLEX = [s for s in specs.TRANSFORMS if s not in specs.POINTWISE and not s.startswith("sink")] + ["entmax(1.5)"]
 EVERY = pytest.mark.parametrize("spec", specs.ALL + specs.RANDOM)
 
 
@@ -373,3 +373,17 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
     wide = run([t.float() for t in x], spec, causal=True)
     # One rounding of the output to 8 bits, and for norms one of z before.
     torch.testing.assert_close(out.float(), wide, rtol=2**-6, atol=2**-6)
+
+
+@DTYPES
+@pytest.mark.parametrize("n", [5, 11, 700])
+@pytest.mark.parametrize("select", ["", "topk(3)+", "window(5)+"])
+def test_a_sink_far_below_is_softmax_and_scales_what_it_leaves(select, n, dtype):
+    """sink(-64) takes nothing; at zero scores sink(c) leaves m / (m + e^c) of m keys' mean."""
+    q, k, v = (torch.randn(2, H, n, D, dtype=dtype) for _ in range(3))
+    close(fovea.attention(q, k, v, select + "sink(-64)"), fovea.attention(q, k, v, select + "softmax"), dtype)
+    if select != "topk(3)+":
+        whole = fovea.attention(torch.zeros_like(q), k, v, select + "softmax", causal=True)
+        left = fovea.attention(torch.zeros_like(q), k, v, select + "sink(1)", causal=True)
+        keys = torch.arange(1, n + 1, dtype=dtype).clamp(max=5 if select else n)[:, None]
+        close(left, whole * keys / (keys + torch.e), dtype)

@@ -37,7 +37,83 @@ def test_every_spec_trains(spec):
     assert layer.eval()(x).shape == x.shape
 
 
+@pytest.mark.parametrize("stage, rows", [("gate", M), ("gate(head)", H)])
+@pytest.mark.parametrize("rest", ["full", "topk(2)+sink", "relu+rmsnorm", "1*window(3)+rmsnorm;2*topk(2)+rmsnorm"])
+def test_a_gate_multiplies_the_heads(stage, rows, rest):
+    """By the sigmoid of a product with the query, behind the norm and before the output's projection."""
+    spec = ";".join(f"{group}+{stage}" for group in rest.split(";"))
+    layer, plain = fovea.Attention(M, H, spec), fovea.Attention(M, H, rest)
+    plain.load_state_dict({n: t for n, t in layer.state_dict().items() if not n.startswith("gate_proj")})
+    assert layer.gate_proj.weight.shape == (rows, M) and layer.gate_proj.bias is None
+    x = torch.randn(2, 5, M)
+    plain.out_proj = torch.nn.Identity()
+    gates = (x @ layer.gate_proj.weight.T).sigmoid().repeat_interleave(M // rows, -1)
+    torch.testing.assert_close(layer(x), layer.out_proj(plain(x) * gates))
+    with pytest.raises(RuntimeError, match="the gate reads a layer's input, so that the function of q, k and v does not have it"):
+        fovea.attention(*[torch.randn(1, H, 5, M // H)] * 3, spec)
+
+
+def scaled_by_hand(layer, x, counts):
+    """The queries [B, H, N, D] by the papers' formulae, from the numbers of candidates of each query."""
+    q = layer.q_proj(x).view(*x.shape[:2], H, -1).transpose(1, 2)
+    n = torch.tensor(counts, dtype=x.dtype)
+    if layer.scale is not None:
+        return q * layer.scale[:, None, None] * n.log()[:, None]
+    base = torch.nn.functional.softplus(x @ layer.scale_base.weight.T).transpose(1, 2)
+    power = 2 * torch.tanh(x @ layer.scale_power.weight.T).transpose(1, 2)
+    return q * (1 + base * (n + 1).log() ** power)[..., None]
+
+
+@pytest.mark.parametrize("spec, causal, counts", [
+    ("scaled", False, [5, 5, 5, 5, 5]), ("scaled", True, [1, 2, 3, 4, 5]), ("window(2)+topk(2)+scaled", True, [1, 2, 2, 2, 2]),
+    ("window(3)|global(1)+sink+scaled", False, [5, 3, 4, 4, 3]), ("entmax(1.5)+scaled", True, [1, 2, 3, 4, 5]),
+    ("window(3)+sparsemax+scaled", False, [2, 3, 3, 3, 2])])
+def test_scaled_queries_are_those_of_the_papers(spec, causal, counts):
+    layer, plain = (fovea.Attention(M, H, s, causal=causal, dtype=torch.float64) for s in (spec, spec.replace("+scaled", "")
+                                                                                         .replace("scaled", "full")))
+    names = {"scale"} if "entmax" not in spec and "sparsemax" not in spec else {"scale_base.weight", "scale_power.weight"}
+    assert {n for n, _ in layer.named_parameters()} - {n for n, _ in plain.named_parameters()} == names
+    x = torch.randn(2, 5, M, dtype=torch.float64)
+    k, v = (p(x).view(2, 5, H, M // H).transpose(1, 2) for p in (layer.k_proj, layer.v_proj))
+    heads = fovea.attention(scaled_by_hand(layer, x, counts), k, v, plain.spec, causal=causal, sinks=layer.sinks)
+    torch.testing.assert_close(layer(x), layer.out_proj(heads.transpose(1, 2).flatten(2)))
+    layer(x).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize("spec", ["scaled", "entmax(1.5)+scaled+gate", "1*window(2)+scaled;2*sparsemax+scaled",
+                                  "random(2)|window(2)+scaled"])
+def test_scaled_queries_count_no_padding(spec):
+    """A batch gives what each of its sequences gives alone; heads may scale or not."""
+    layer = fovea.Attention(M, H, spec, seed=3, dtype=torch.float64)
+    x = torch.randn(2, 6, M, dtype=torch.float64)
+    together = layer(x, q_lengths=torch.tensor([6, 3]))
+    torch.testing.assert_close(together[:1], layer(x[:1]))
+    torch.testing.assert_close(together[1:, :3], layer(x[1:, :3]))
+    assert torch.compile(layer, fullgraph=True)(x).allclose(layer(x))
+
+
+def test_scaled_queries_are_refused_where_they_have_no_number():
+    with pytest.raises(RuntimeError, match="a layer learns the factor of its queries, so that the function of q, k and v"):
+        fovea.attention(*[torch.randn(1, H, 5, M // H)] * 3, "topk(2)+scaled")
+    with pytest.raises(ValueError, match="counts the candidates of its own pattern, so it takes no indices"):
+        fovea.Attention(M, H, "scaled")(torch.randn(1, 5, M), indices=torch.zeros(1, 5, 1, dtype=torch.int64))
+    for spec, why in (("relu+scaled", "weights that are not normalised"), ("routed(2,3,random)+scaled", "the data decide")):
+        with pytest.raises(fovea.SpecError, match=why):
+            fovea.Attention(M, H, spec)
+
+
+def test_a_sigmoid_needs_its_number():
+    assert fovea.parse("full+sigmoid") == "sigmoid"
+    with pytest.raises(ValueError, match=r"knows no greatest length.* give the number, -ln\(length\), such as sigmoid\(-6.93\)"):
+        fovea.Attention(M, H, "sigmoid")
+    with pytest.raises(RuntimeError, match=r"no such length is known; give the number, such as sigmoid\(-6.93\d*\) for 1,024"):
+        fovea.attention(*[torch.randn(1, H, 5, M // H)] * 3, "sigmoid")
+
+
 def test_parameters_start_as_the_papers_say():
+    scale = fovea.Attention(512, 512, "scaled").scale
+    assert abs(scale.mean() - 1) < 2e-3 and abs(scale.std() - 0.01) < 2e-3
     layer = fovea.Attention(512, 8, "rela-g")
     limit = math.sqrt(3 / 512)
     assert (layer.gain == 1).all() and layer.gate.abs().max() <= limit and layer.gate.abs().max() > limit / 2
@@ -162,7 +238,8 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.attention(q, q, q, dropout=float("nan")), "dropout nan is not in"),
     (lambda q: fovea.attention(q, q, q, dropout=None), "dropout is of type NoneType; expected a number"),
     (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=2**64), "dropout_seed 18446744073709551616 is not in"),
-    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=torch.ones(2)), "expected torch.int64 of no dimension"),
+    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=torch.ones(2)),
+     r"dropout_seed is Float of shape \[2\]; expected int64 of no dimension"),
     (lambda q: fovea.attention(q, q, q, "rmsnorm", gain=torch.ones(M, dtype=torch.complex64)), "gain is ComplexFloat"),
     (lambda q: fovea.attention(q, q, q, "topk("), "column 6"),
     (lambda q: fovea.parse("full", 0), "num_heads 0 is not in"),

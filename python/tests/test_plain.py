@@ -99,8 +99,8 @@ def test_heads_that_share_keys(monkeypatch):
 @pytest.mark.parametrize("arranged", [
     lambda x: x.transpose(1, 2).contiguous().transpose(1, 2), lambda x: torch.cat([x, x], -1)[..., :8],
     lambda x: x[:, :, :1], lambda x: x[:1], lambda x: x[:, :1].expand(-1, 4, -1, -1), lambda x: x[:, :, 1:2].expand(-1, -1, 5, -1),
-    lambda x: x[:, :, :0], lambda x: x[:0],
-], ids=["tokens-first", "gaps", "one-token", "one-text", "one-head", "one-row", "no-token", "no-text"])
+    lambda x: x[:, :, :0], lambda x: x[:0], lambda x: torch.cat([x, x], -1)[..., ::2],
+], ids=["tokens-first", "gaps", "one-token", "one-text", "one-head", "one-row", "no-token", "no-text", "every-other"])
 def test_strides(monkeypatch, arranged):
     assert_same(both_ways(monkeypatch, *map(arranged, tensors(3, 4, 7, 8)), "topk(3)"))
 
@@ -187,8 +187,7 @@ def test_transforms_get_the_general_way(ways):
 
 
 @pytest.mark.parametrize("change", [lambda x: x.double(), lambda x: x.half(), lambda x: x.as_subclass(Watched),
-                                    lambda x: torch.cat([x, x], -1)[..., ::2], lambda x: x.to("meta")],
-                         ids=["float64", "float16", "subclass", "every-other", "meta"])
+                                    lambda x: x.to("meta")], ids=["float64", "float16", "subclass", "meta"])
 def test_other_tensors_get_the_general_way(ways, change):
     q, k, v = map(change, tensors(1, 2, 6, 8))
     fovea.attention(q, k, v, "topk(3)")

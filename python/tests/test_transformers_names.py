@@ -40,6 +40,8 @@ def test_names_are_canonical():
     ("*=full,*=relu", "twice"),
     ("entmax(learned)", "learns alpha, and models of transformers have no such parameter"),
     ("rela-g", "learns gate"),
+    ("topk(8)+scaled", "learns the scale of queries"),
+    ("4*sigmoid;4*full", "training sets the bias of sigmoid"),
     ("4*span(64,8);4*full", "learns span"),
     ("routed(4,8)", "learns centroids"),
     ("2*full;2*clause(1)", "attends within clauses of a text, which models of transformers do not know"),
@@ -109,8 +111,7 @@ def test_prepared_masks_may_come_again():
 
 
 @pytest.mark.parametrize("name, what", [
-    ("softcap", "soft caps"), ("s_aux", "sinks"), ("sinks", "sinks"),
-    ("cache", "paged caches"), ("head_mask", "head masks")])
+    ("softcap", "soft caps"), ("cache", "paged caches"), ("head_mask", "head masks")])
 def test_arguments_that_change_attention_are_refused(name, what):
     function = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[fovea.transformers.register("full")]
     x = torch.randn(1, 2, 4, 8)

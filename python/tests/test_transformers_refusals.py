@@ -5,6 +5,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import fovea
 import hf
+from fovea.transformers import _attention, _names
 from hf import transformers
 
 FULL = fovea.transformers.register("full")
@@ -62,11 +63,14 @@ def test_continuous_batching():
             made.model.layers[0].self_attn, *[torch.randn(1, 2, 4, 8)] * 3, None, cache=object())
 
 
-def test_sinks_of_gpt_oss():
-    config = transformers.GptOssConfig(**hf.SIZES, head_dim=8, num_local_experts=2, num_experts_per_tok=1, **hf.ENDS)
-    made = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=FULL)
-    with pytest.raises(NotImplementedError, match="GptOssAttention passes s_aux, and attention sinks are not supported"):
-        made(hf.tokens())
+@pytest.mark.parametrize("sinks, spec, error, says", [
+    (torch.ones(1, 2, 4), "full", ValueError, "passes attention sinks of shape \\[1, 2, 4\\]; expected \\[2\\], one a head, or"),
+    (torch.ones(2), "entmax(1.5)", ValueError, "which go with softmax, and 'entmax\\(1.5\\)' does not; choose a spec"),
+    (torch.ones(2), "dsa(4)", NotImplementedError, "'dsa\\(4\\)' beside attention sinks, which Module passes, is not")])
+def test_sinks(sinks, spec, error, says):
+    function = _attention.function(_names.parse(spec))
+    with pytest.raises(error, match=says):
+        function(torch.nn.Module(), *[torch.randn(1, 2, 4, 8)] * 3, None, s_aux=sinks)
 
 
 def test_float16_and_cuda_of_a_torch_without_it():

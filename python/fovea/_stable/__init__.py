@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from . import _ask, _autograd, _checks, _core, _index, _layer, _norm, _plain, _routed
+from . import _ask, _autograd, _blocks, _core, _index, _layer, _norm, _plain, _routed
 
 _library = None  # its registrations live as long as this
 plain_attention = _plain.attention
@@ -68,7 +68,8 @@ def register(path):
         name = schema.split("(")[0]
         _library.define(schema, tags=() if name in constant else (torch.Tag.pt2_compliant_tag,))
     on_devices = {"attention_forward": _core.forward, "attention_backward": _core.backward, "index_topk": _index.topk,
-                  "index_target": _index.target, "attention_weights": _layer.attention_weights}
+                  "index_target": _index.target, "block_topk": _blocks.topk,
+                  "attention_weights": _layer.attention_weights}
     for name, function in on_devices.items():
         _library.impl(name, _whole(function), "CPU")
         _library.impl(name, _whole(function), "CompositeExplicitAutograd")  # whatever device torch has
@@ -77,14 +78,15 @@ def register(path):
         _library.impl(name, _whole(function), "CPU")
     fakes = {"attention_forward": _core.fake_forward, "attention_backward": _core.fake_backward,
              "head_norm": _norm.fake_forward, "head_norm_backward": _norm.fake_backward, "index_topk": _index.fake_topk,
-             "index_target": _index.fake_target, "kernel_members": _routed.fake_members}
+             "index_target": _index.fake_target, "kernel_members": _routed.fake_members,
+             "kernel_counts": _layer.fake_counts, "block_topk": _blocks.fake_topk}
     for name, function in fakes.items():
         torch.library.register_fake(f"fovea::{name}", function, lib=_library)
     derivatives = {"attention_forward": _autograd.forward, "attention_backward": _autograd.backward,
                    "head_norm": _norm.autograd_forward, "head_norm_backward": _norm.autograd_backward}
     for name, function in derivatives.items():
         _library.impl(name, _whole(function), "Autograd")
-    for name in ("index_topk", "index_target", "attention_weights"):
+    for name in ("index_topk", "index_target", "block_topk", "attention_weights"):
         _library.impl(name, _whole(_constant(name)), "Autograd")
     _library.impl("attention", _whole(_layer.attention), "CompositeImplicitAutograd")
     _autocast("attention", 3)
@@ -97,7 +99,7 @@ def register(path):
     about_specs = {"parse": lambda spec, num_heads=None: _ask.ask("parse", "" if num_heads is None else str(num_heads), spec),
                    "parameters": lambda spec: lines("parameters", spec),
                    "properties": lambda spec: lines("properties", spec), "spec_names": lambda: lines("names"),
-                   "alpha_range": lambda: (_checks.LEAST_ALPHA, _checks.GREATEST_ALPHA)}
+                   "alpha_range": lambda: tuple(_ask.constants()[:2])}
     for name, function in about_specs.items():
         _library.impl(name, function, "CompositeImplicitAutograd")
     _plain.remember_usual_states()

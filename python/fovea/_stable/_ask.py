@@ -25,11 +25,17 @@ def ask(*parts):
     return answer[1:]
 
 
+def refuse(*parts):
+    """Raises RuntimeError with the library's line for what it is asked to refuse."""
+    ask("refuse", *parts)
+
+
 Norm = namedtuple("Norm", "name gate bias centred")
-Reads = namedtuple("Reads", "gain gate bias alpha")
+Reads = namedtuple("Reads", "gain gate bias alpha sinks")
 Group = namedtuple("Group", "heads spec reads_alpha routed span")
-Layer = namedtuple("Layer", "norm reads positional groups")
-Parts = namedtuple("Parts", "transform argument learned k keeps full draws span")
+Run = namedtuple("Run", "heads spec routed reads_alpha")  # head groups that one call computes: a routed one, or as many as follow
+Layer = namedtuple("Layer", "norm reads positional groups runs")
+Parts = namedtuple("Parts", "transform argument learned selection amount keeps full draws span")
 Route = namedtuple("Route", "clusters window has_centroids within")
 
 
@@ -38,17 +44,30 @@ def layer(spec, heads):
     """A layer of `heads` heads, resolved into its head groups."""
     first, *groups = (line.split(_BETWEEN) for line in ask("layer", str(heads), spec).split("\n"))
     name, *flags = first
-    gate, bias, centred, reads_gain, reads_gate, reads_bias, reads_alpha, positional = (flag == "1" for flag in flags)
-    return Layer(Norm(name, gate, bias, centred), Reads(reads_gain, reads_gate, reads_bias, reads_alpha), positional,
-                 tuple(Group(int(heads), text, reads == "1", routed == "1", int(span))
-                       for heads, text, reads, routed, span in groups))
+    gate, bias, centred, *reads, positional = (flag == "1" for flag in flags)
+    groups = tuple(Group(int(heads), text, reads_alpha == "1", routed == "1", int(span))
+                   for heads, text, reads_alpha, routed, span in groups)
+    return Layer(Norm(name, gate, bias, centred), Reads(*reads), positional, groups, _runs(groups))
+
+
+def _runs(groups):
+    runs = []
+    for group in groups:
+        if runs and not group.routed and not runs[-1][0].routed:
+            runs[-1].append(group)
+        else:
+            runs.append([group])
+    return tuple(Run(sum(group.heads for group in run), run[0].spec if len(run) == 1 else
+                     ";".join(f"{group.heads}*{group.spec}" for group in run), run[0].routed,
+                     any(group.reads_alpha for group in run)) for run in runs)
 
 
 @functools.lru_cache(_MOST)
 def parts(spec):
-    """The parts of one mechanism. k: of topk, 0 without; span: the limit of an adaptive span, 0 without."""
-    transform, argument, learned, k, keeps, full, draws, span = ask("parts", spec).split(_BETWEEN)
-    return Parts(transform, float(argument), learned == "1", int(k), keeps == "1", full == "1", draws == "1", int(span))
+    """The parts of one mechanism. selection: its name, empty without, with its k or p in `amount`; span: the limit of an adaptive span, 0 without."""
+    transform, argument, learned, selection, amount, keeps, full, draws, span = ask("parts", spec).split(_BETWEEN)
+    return Parts(transform, float(argument), learned == "1", selection, float(amount), keeps == "1", full == "1",
+                 draws == "1", int(span))
 
 
 @functools.lru_cache(_MOST)
@@ -58,8 +77,11 @@ def route(spec):
     return Route(int(clusters), int(window), has_centroids == "1", within)
 
 
-@functools.lru_cache(_MOST)
-def saved(spec, kind, dropout, numbers):
-    """How many floats and how many integers forward leaves in a row for backward."""
-    floats, ints = ask("saved", spec, kind, repr(dropout), ",".join(map(str, numbers))).split(_BETWEEN)
-    return int(floats), int(ints)
+Constants = namedtuple("Constants", "least_alpha greatest_alpha norm_eps routing_norm_eps count_bias")
+
+
+@functools.lru_cache(None)
+def constants():
+    """The range of a learned alpha; what is added to the mean square of a norm over heads, to the variance of a routed
+    query or key, and to the number of a row's clusters."""
+    return Constants(*map(float, ask("constants").split(_BETWEEN)))

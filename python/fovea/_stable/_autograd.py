@@ -3,24 +3,13 @@ import os
 
 import torch
 
-from . import _reference
-from ._problem import TERMS, Call, from_token_rows
+from . import _ask, _reference_groups
+from ._call import TERMS, Call, filled, from_token_rows
+from ._checks import check_kernel
 from ._second import is_traced, refuse_tangents, second_order, wants_gradient
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _DIFFERENTIABLE = 4 + len(TERMS)  # q, k, v, alpha and the terms
-
-
-def check_kernel(before):
-    """Checks that backward runs under the FOVEA_KERNEL of forward: kernels do not read what others left."""
-    now = os.environ.get("FOVEA_KERNEL", "")
-    if now != before:
-        raise RuntimeError(f"attention: FOVEA_KERNEL was '{before}' in forward and is '{now}' in backward; change it between "
-                           "steps only")
-
-
-def _all_terms(terms):
-    return [*terms, *[None] * (len(TERMS) - len(terms))]
 
 
 class _Attention(torch.autograd.Function):
@@ -62,7 +51,7 @@ class _Attention(torch.autograd.Function):
 
 
 def forward(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, needs_backward):
-    all_terms = _all_terms(terms)
+    all_terms = [*terms, *[None] * (len(TERMS) - len(terms))]
     inputs = (q, k, v, alpha, *all_terms)
     refuse_tangents(inputs)
     if not wants_gradient(inputs) or len(all_terms) > len(TERMS):
@@ -95,9 +84,8 @@ class _AttentionBackward(torch.autograd.Function):
         offsets, spec, kind, scale, dropout, stream, dropout_seed = ctx.rest
 
         def composed(x):
-            call = Call(*x[:4], x[4:], offsets, list(layout), spec, kind, scale, dropout, stream, dropout_seed, False)
-            call.value_offsets = 0
-            return from_token_rows(_reference.forward(call)[0], x[0])
+            call = Call(*x[:4], x[4:], offsets[:4], list(layout), spec, kind, scale, dropout, stream, dropout_seed)
+            return from_token_rows(_reference_groups.forward(call)[0], x[0])
 
         results = second_order(composed, grad_out, inputs, cotangents)
         return *results, *[None] * 10
@@ -105,14 +93,14 @@ class _AttentionBackward(torch.autograd.Function):
 
 def backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, layout, spec, kind, scale,
              dropout, stream, dropout_seed):
-    inputs = (q, k, v, alpha, *_all_terms(terms))
+    inputs = (q, k, v, alpha, *filled(terms, [None] * len(TERMS)))
     if not wants_gradient((*inputs, grad_out, grad_sums)):
         with _below_autograd():
             return torch.ops.fovea.attention_backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms,
                                                       offsets, wanted, layout, spec, kind, scale, dropout, stream,
                                                       dropout_seed)
     if grad_sums is not None:
-        raise RuntimeError("attention: has no second derivatives with offset_values; leave out create_graph")
+        _ask.refuse("second", "attention with offset_values")
     *grads, a, b, c, d = _AttentionBackward.apply(grad_out, *inputs, (out, stats, kept, sums), list(offsets), wanted,
                                                   list(layout), spec, kind, scale, dropout, list(stream), dropout_seed)
     return *grads, [a, b, c, d]

@@ -1,23 +1,9 @@
 """How much memory the reference may use for one block of scores: FOVEA_REFERENCE_MIB, 256 MiB without it."""
-import math
-import os
-
 import torch
 
+from . import _ask
+
 _MIB = 1 << 20
-_USUAL, _MOST = 256, 1 << 30  # MiB
-
-
-def _budget():
-    text = os.environ.get("FOVEA_REFERENCE_MIB", "")
-    try:
-        mib = float(text) if text else _USUAL
-    except ValueError:
-        mib = 0
-    if not 0 < mib <= _MOST:  # so is NaN
-        raise RuntimeError(f"FOVEA_REFERENCE_MIB: got '{text}'; expected the MiB of a block of scores, above 0; leave it out "
-                           f"for {_USUAL}")
-    return mib * _MIB
 
 
 def _pair_bytes(call):
@@ -25,7 +11,7 @@ def _pair_bytes(call):
     measured, rounded up, and as much again: allocators keep freed memory of blocks of other sizes."""
     number = 8 if call.q.dtype == torch.float64 else 4
     held = 8 * number
-    if call.parts.k:  # scores are compared in double, with a bound of their rounding
+    if call.parts.selection:  # scores are compared in double, with a bound of their rounding
         held = max(held, 60)
     if call.parts.transform == "entmax":  # in double, or by a sorted copy and its sums
         held = max(held, 96)
@@ -44,14 +30,12 @@ class Budget:
     """The pairs of one block, of all heads. Raises RuntimeError if one query has more."""
 
     def __init__(self, call):
-        self.bytes, self.pair_bytes, self.heads = _budget(), _pair_bytes(call), max(call.heads, 1)
-        self.pairs = int(self.bytes // self.pair_bytes)
+        self.mib, self.pair_bytes, self.heads = float(_ask.ask("reference_mib")), _pair_bytes(call), max(call.heads, 1)
+        self.pairs = int(self.mib * _MIB // self.pair_bytes)
 
     def queries(self, keys):
         """How many queries of one sequence with `keys` keys a block holds."""
         if self.heads * keys > self.pairs:
             needed = self.heads * keys * self.pair_bytes / _MIB
-            raise RuntimeError(f"attention: one query with {keys} keys under {self.heads} heads takes {needed:.2f} MiB in the "
-                               f"reference; FOVEA_REFERENCE_MIB allows {self.bytes / _MIB:.2f}; set it to at least "
-                               f"{math.ceil(needed)}")
+            _ask.refuse("row", str(keys), str(self.heads), repr(needed), repr(self.mib))
         return self.pairs // (self.heads * keys)

@@ -1,116 +1,74 @@
-"""fovea::attention_forward and fovea::attention_backward: one mechanism on some heads, by a kernel of the library if one
-takes the call, otherwise by the reference; and their sizes alone, for what stands in for tensors."""
+"""fovea::attention_forward and fovea::attention_backward: head groups of a layer, by kernels of the library if they take
+the call, otherwise by the reference; and their sizes alone, for what stands in for tensors."""
 import torch
 
-from . import _reference
-from ._checks import check_saved, check_sums, fail, term_type
-from ._problem import Call, from_token_rows, recycled, rows_like, token_rows
+from . import _reference_groups
+from ._call import TERMS, Call, from_token_rows, rows_like, token_rows
+from ._checks import term_type
 
-_BY_KERNELS = (torch.float32, torch.bfloat16, torch.float64)  # float64 is refused, aloud where FOVEA_KERNEL names one
-
-
-def _sums_buffer(call, like):
-    """[0], or uninitialised rows for the weights by offset."""
-    if not call.value_offsets:
-        return like.new_empty(0, dtype=call.sums_type())
-    tokens = like.size(0) if call.packed else like.size(0) * like.size(2)
-    return like.new_empty(tokens, like.size(1), call.value_offsets, dtype=call.sums_type())
+_LARGE = 1 << 20  # bytes
 
 
-def _laid_out(sums, like):
-    return sums if sums.dim() == 1 else from_token_rows(sums, like)
+def recycled(rows):
+    """A tensor for a result of kernels in place of an uninitialised one: large ones lie in memory that the library uses
+    again."""
+    if rows.nbytes < _LARGE:
+        return rows
+    return torch.ops.fovea.kernel_room(rows, list(rows.shape), list(rows.stride()))
 
 
-def _room(call):
-    tokens = call.q.size(0) if call.packed else call.q.size(0) * call.q.size(2)
-    floats, ints = call.saved_size
-    return (call.q.new_empty(tokens, call.q.size(1), floats, dtype=torch.float32),
-            call.q.new_empty(tokens, call.q.size(1), ints, dtype=torch.int32))
+def _for_kernels(q, k, v, alpha, *rest):
+    return q, k, v, alpha if alpha is None or not alpha.is_floating_point() else alpha.float(), *rest
 
 
-def _float_alpha(call):
-    return None if call.alpha is None else call.alpha.float().contiguous()
+def checked(*arguments):
+    """The call, which the library has checked."""
+    torch.ops.fovea.kernel_saved(*_for_kernels(*arguments))
+    return Call(*arguments)
 
 
-def _kernel_terms(call):
-    def plain(x):
-        return x if x is None or x.stride(-1) == 1 else x.contiguous()
-
-    return [None if call.by_head is None else call.by_head.contiguous(),
-            *(None if x is None else plain(token_rows(x)) for x in (call.by_query, call.queries)), plain(call.rows)]
+def _has_room(*tensors):
+    """Whether results of kernels have the sizes of these tensors."""
+    return tensors[0].device.type == "cpu" and all(x.dim() in (3, 4) for x in tensors)
 
 
-def _shared(call, q, k, v, alpha, terms):
-    """The arguments that both kernels take."""
-    return (q, k, v, alpha, terms, call.vectors, call.sorted_lists(), call.spec, call.kind, call.scale, call.dropout,
-            call.numbers(), call.stream())
-
-
-def _asks_kernels(q):
-    return q.device.type == "cpu" and q.dtype in _BY_KERNELS
-
-
-def forward(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, needs_backward):
-    call = Call(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, needs_backward)
-    call.check_values()
-    stats, kept = _room(call)
-    if _asks_kernels(q):
-        rows = token_rows(q), token_rows(k), token_rows(v)
-        out, sums = recycled(q.new_empty(rows[0].shape)), _sums_buffer(call, q)
-        if torch.ops.fovea.kernel_forward(*_shared(call, *rows, _float_alpha(call), _kernel_terms(call)), out, stats, kept,
-                                          sums):
-            return from_token_rows(out, q), stats, kept, _laid_out(sums, q)
-    # In a region of autocast torch's products would narrow the types.
-    with torch.autocast(q.device.type, enabled=False):
-        out, sums = _reference.forward(call)
-    return from_token_rows(out, q), stats, kept, _laid_out(_sums_buffer(call, q) if sums is None else sums, q)
+def forward(q, k, v, *arguments):
+    *arguments, training = arguments
+    out = recycled(_empty_like_rows(q)) if _has_room(q) else None
+    taken, _, stats, kept, sums = torch.ops.fovea.kernel_forward(*_for_kernels(q, k, v, *arguments), training, out)
+    call = Call(q, k, v, *arguments)
+    if not taken:
+        # In a region of autocast torch's products would narrow the types.
+        with torch.autocast(q.device.type, enabled=False):
+            out, sums = _reference_groups.forward(call)
+        out, sums = from_token_rows(out, q), None if sums is None else from_token_rows(sums, q)
+    if stats is None or q.device.type != "cpu":
+        stats, kept = _room(call, (0, 0))
+    return out, stats, kept, q.new_empty(0, dtype=term_type(q)) if sums is None else sums
 
 
 def _wanted(bits):
-    return [bool(bits >> i & 1) for i in range(4)]
+    return [bool(bits >> i & 1) for i in range(len(TERMS))]
 
 
-def _by_kernel(call, grad_out, grad_sums, out, stats, kept, sums, wanted):
-    """The gradients by tokens as _reference.backward() gives them; None if no kernel takes the call."""
-    q, k, v = (token_rows(x) for x in (call.q, call.k, call.v))
-    alpha, terms = _float_alpha(call), _kernel_terms(call)
-    grads = [recycled(rows_like(x)) for x in (q, k, v)]
-    grad_alpha = None if alpha is None else torch.zeros_like(alpha)
-    by_head, by_query, queries, rows = (x if wants else None for wants, x in zip(wanted, terms))
-    grad_terms = [None if by_head is None else torch.zeros_like(by_head),
-                  None if by_query is None else q.new_empty(by_query.shape, dtype=torch.float32),
-                  None if queries is None else rows_like(queries),
-                  None if rows is None else q.new_zeros(rows.size(0), q.size(1), q.size(2), dtype=torch.float32)]
-    given_sums = None if grad_sums is None else token_rows(grad_sums)
-    sums = token_rows(sums) if call.value_offsets else sums
-    if not torch.ops.fovea.kernel_backward(*_shared(call, q, k, v, alpha, terms), token_rows(grad_out), given_sums,
-                                           token_rows(out), stats, kept, sums, *grads, grad_alpha, grad_terms):
-        return None
-    if grad_terms[3] is not None:
+def backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, *rest):
+    x, arguments = (q, k, v), (alpha, terms, offsets, *rest)
+    grads = [recycled(_gradient_like(t)) for t in x] if _has_room(*x) else []
+    taken, _, _, _, grad_alpha, *grad_terms = torch.ops.fovea.kernel_backward(
+        *_for_kernels(*x, *arguments), grad_out, grad_sums, out, stats, kept, sums if any(offsets[4:]) else None, wanted,
+        grads)
+    if not taken:
+        with torch.autocast(q.device.type, enabled=False):
+            *grads, grad_alpha, grad_terms = _reference_groups.backward(Call(*x, *arguments), grad_out, grad_sums,
+                                                                        _wanted(wanted))
+        grads = [from_token_rows(grad, t) for grad, t in zip(grads, x)]
+        grad_terms = [t if t is None or i in (0, 3) else from_token_rows(t, q) for i, t in enumerate(grad_terms)]
+    elif grad_terms[3] is not None:
+        rows = terms[3]
         of_rows = grad_terms[3].sum(1, keepdim=True) if rows.size(1) == 1 else grad_terms[3]
         grad_terms[3] = of_rows.to(rows.dtype)
-    return *grads, None if alpha is None else grad_alpha.to(call.alpha.dtype), grad_terms
-
-
-def backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, layout, spec, kind, scale,
-             dropout, stream, dropout_seed):
-    call = Call(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, True)
-    if call.vectors[2] is not None:
-        fail("no gradients with k_begins; give k_offsets")
-    call.check_values()
-    check_saved(q, grad_out, out, stats, kept, call.saved_size)
-    check_sums(grad_sums, q, sums, call.value_offsets)
-    found = None
-    if _asks_kernels(q):
-        found = _by_kernel(call, grad_out, grad_sums, out, stats, kept, sums, _wanted(wanted))
-    if found is None:
-        with torch.autocast(q.device.type, enabled=False):
-            found = _reference.backward(call, grad_out, grad_sums, _wanted(wanted))
-    grad_q, grad_k, grad_v, grad_alpha, grad_terms = found
-    none = [q.new_empty(0) for _ in range(5)]
-    laid_out = [x if x is None or i in (0, 3) else from_token_rows(x, q) for i, x in enumerate(grad_terms)]
-    return (from_token_rows(grad_q, q), from_token_rows(grad_k, k), from_token_rows(grad_v, v),
-            none[4] if grad_alpha is None else grad_alpha, [none[i] if x is None else x for i, x in enumerate(laid_out)])
+    grad_alpha = q.new_empty(0) if alpha is None else grad_alpha.to(alpha.dtype)
+    return *grads, grad_alpha, [q.new_empty(0) if t is None else t for t in grad_terms]
 
 
 # Sizes alone.
@@ -123,24 +81,37 @@ def _empty_like_rows(like, width=None, dtype=None):
     return like.new_empty(like.size(0), like.size(2), like.size(1), width, dtype=dtype).transpose(1, 2)
 
 
-def fake_forward(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, needs_backward):
-    call = Call(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, needs_backward)
+def _gradient_like(x):
+    """The sizes and strides of a gradient: those of x if they lead from token to token and leave no gaps, else tokens
+    follow one another."""
+    if x.size(-1) > 1 and x.stride(-1) != 1:
+        return _empty_like_rows(x)
+    if x.dim() == 4 and x.size(0) > 1 and x.size(2) > 1 and x.stride(0) != x.size(2) * x.stride(2):
+        return _empty_like_rows(x)
+    rows = token_rows(x)  # a view
+    return from_token_rows(rows_like(rows), x)
+
+
+def _room(call, size):
+    tokens = call.q.size(0) if call.packed else call.q.size(0) * call.q.size(2)
+    floats, ints = size
+    return (call.q.new_empty(tokens, floats, dtype=torch.float32), call.q.new_empty(tokens, ints, dtype=torch.int32))
+
+
+def fake_forward(q, k, v, *arguments):
+    *arguments, training = arguments
+    call = Call(q, k, v, *arguments)
+    size = call.saved_size()  # asked also where nothing is left: the library then checks the call
     sums = q.new_empty(0, dtype=term_type(q))
     if call.value_offsets:
         sums = _empty_like_rows(q, call.value_offsets, term_type(q))
-    return _empty_like_rows(q), *_room(call), sums
+    return _empty_like_rows(q), *_room(call, size if training else (0, 0)), sums
 
 
-def fake_backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, layout, spec, kind,
-                  scale, dropout, stream, dropout_seed):
-    call = Call(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, True)
-
-    def gradient(x):
-        return from_token_rows(rows_like(token_rows(x)), x)
-
+def fake_backward(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, *rest):
+    call = Call(q, k, v, alpha, terms, offsets, *rest)
     given = [call.by_head, call.by_query, call.queries, call.rows]
-    makers = [lambda x: x.new_empty(x.shape), _empty_like_rows, gradient, lambda x: x.new_empty(x.shape)]
+    makers = [lambda x: x.new_empty(x.shape), _empty_like_rows, _gradient_like, lambda x: x.new_empty(x.shape)]
     grad_terms = [make(x) if wants and x is not None else q.new_empty(0)
                   for wants, x, make in zip(_wanted(wanted), given, makers)]
-    return (gradient(q), gradient(k), gradient(v), q.new_empty(0) if alpha is None else alpha.new_empty(alpha.shape),
-            grad_terms)
+    return (*map(_gradient_like, (q, k, v)), q.new_empty(0) if alpha is None else alpha.new_empty(alpha.shape), grad_terms)

@@ -3,7 +3,8 @@ import math
 
 import torch
 
-from ._checks import FLOATING, check_scale, shape, type_name
+from . import _ask
+from ._checks import check_scale, in_library
 from ._norm import fits_kernels
 
 _BLOCK = 1 << 24     # scores of all heads that are computed together
@@ -11,41 +12,20 @@ _GATHERED = 1 << 22  # numbers of keys that are gathered together
 _ROW_STEP = 16       # of the kernels' rows
 
 
-def _fail(name, text):
-    raise RuntimeError(f"{name}: {text}")
-
-
-def _check_topk(q, k, weights, k_best):
-    dims = q.dim()
-    if (dims not in (3, 4) or k.dim() != dims - 1 or weights.dim() != dims - 1 or k.size(-1) != q.size(-1)
-            or weights.shape != q.shape[:-1] or (dims == 4 and k.size(0) != q.size(0)) or q.size(-1) == 0 or q.size(-2) == 0):
-        _fail("index_topk", f"q has shape {shape(q)}, k {shape(k)} and weights {shape(weights)}; expected [B, S, H, D], [B, T, D] "
-              "and [B, S, H], or packed [T_q, H, D], [T_k, D] and [T_q, H]")
-    if (q.dtype not in FLOATING or k.dtype != q.dtype or weights.dtype not in (q.dtype, torch.float32)
-            or k.device != q.device or weights.device != q.device):
-        of = [f"{type_name(x)} on {x.device}" for x in (q, k, weights)]
-        _fail("index_topk", f"q is {of[0]}, k {of[1]} and weights {of[2]}; expected one floating type, weights of it or "
-              "float32, and one device")
-    if k_best < 1:
-        _fail("index_topk", f"got k_best {k_best}; expected 1 or more")
+def check(name, *tensors, counts=()):
+    """Has the library check the call of an operator, whose tensors are in the order of its schema."""
+    in_library(lambda given: torch.ops.fovea.kernel_check_index(name, given, counts), tensors)
 
 
 def fake_topk(q, k, weights, k_best, causal=True, *, q_offsets=None, k_offsets=None):
-    _check_topk(q, k, weights, k_best)
+    check("index_topk", q, k, weights, q_offsets, k_offsets, counts=[k_best])
     return q.new_empty((*q.shape[:-2], k_best), dtype=torch.int32)
 
 
-def _topk_sequences(q, k, q_offsets, k_offsets):
-    dense = q.dim() == 4
-    if dense and (q_offsets is not None or k_offsets is not None):
-        _fail("index_topk", "got offsets for dense tensors [B, S, H, D]; flatten them to [B S, H, D]")
-    sizes = [0, q.size(0), q.size(1), k.size(1)] if dense else [1, 1, q.size(0), k.size(0)]
-    return torch.ops.fovea.kernel_sequences([q_offsets, k_offsets], [*[0] * 17, *sizes])
-
-
 def topk(q, k, weights, k_best, causal=True, *, q_offsets=None, k_offsets=None):
-    out = fake_topk(q, k, weights, k_best)
-    sequences = _topk_sequences(q, k, q_offsets, k_offsets)
+    out = fake_topk(q, k, weights, k_best, q_offsets=q_offsets, k_offsets=k_offsets)
+    sizes = [0, q.size(0), q.size(1), k.size(1)] if q.dim() == 4 else [1, 1, q.size(0), k.size(0)]
+    sequences = torch.ops.fovea.kernel_sequences([q_offsets, k_offsets], sizes)
     if q.dim() == 4:
         q, k, weights = (x.flatten(0, 1) for x in (q, k, weights))
     rows = out.view(-1, k_best)
@@ -90,29 +70,22 @@ def _rows(x):
     return torch.nn.functional.pad(x.float(), (0, -x.size(-1) % _ROW_STEP)).contiguous()
 
 
-def _check_indices(indices, keys, name):
+def _check_range(indices, keys, name):
     if indices.numel():
         low, high = (int(x) for x in indices.aminmax())
         if low < -1 or high >= keys:
-            _fail(name, f"indices lie in [{low}, {high}]; expected -1 or keys below {keys}")
+            _ask.refuse("indices", name, str(low), str(high), str(keys))
 
 
 def fake_target(q, k, indices, scale=None):
-    if not (q.dim() == 4 and k.dim() == 4 and indices.dim() == 3 and k.size(0) == q.size(0) and k.size(3) == q.size(3)
-            and indices.size(0) == q.size(0) and indices.size(1) == q.size(2) and k.size(1) > 0
-            and q.size(1) % k.size(1) == 0):
-        _fail("index_target", f"q has shape {shape(q)}, k {shape(k)} and indices {shape(indices)}; expected [B, H, S, D], "
-              "[B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]")
-    if not q.is_floating_point() or k.dtype != q.dtype or indices.dtype != torch.int32:
-        _fail("index_target", f"q is {type_name(q)}, k {type_name(k)} and indices {type_name(indices)}; expected one floating "
-              "type and int32")
+    check("index_target", q, k, indices)
     return q.new_empty(indices.shape, dtype=torch.float64 if q.dtype == torch.float64 else torch.float32)
 
 
 def target(q, k, indices, scale=None):
     out = fake_target(q, k, indices)
     check_scale(scale, "index_target")
-    _check_indices(indices, k.size(2), "index_target")
+    _check_range(indices, k.size(2), "index_target")
     scale = 1 / math.sqrt(q.size(3)) if scale is None else scale
     if fits_kernels(q, k):
         torch.ops.fovea.kernel_index_target(_rows(q.transpose(1, 2)), _rows(k), indices.contiguous(), scale, out)
@@ -138,16 +111,13 @@ def _target_block(q, k, indices, scale):
     return weights.mean((0, 2)).masked_fill(missing, 0)
 
 
+def check_loss(q, k, weights, indices, target, name="index_loss"):
+    check(name, q, k, weights, indices, target)
+    _check_range(indices, k.size(1), "index_loss")
+
+
 def loss_kernel(q, k, weights, indices, target, gradients):
-    if not (q.dim() == 4 and k.dim() == 3 and weights.dim() == 3 and indices.dim() == 3 and k.size(0) == q.size(0)
-            and k.size(2) == q.size(3) and weights.shape == q.shape[:3] and indices.shape[:2] == q.shape[:2]
-            and target.shape == indices.shape):
-        _fail("index_loss", f"got q {shape(q)}, k {shape(k)}, weights {shape(weights)}, indices {shape(indices)} and target "
-              f"{shape(target)}; expected [B, S, H, D], [B, T, D], [B, S, H] and twice [B, S, n]")
-    if not fits_kernels(q, k) or indices.device.type != "cpu":
-        _fail("index_loss", f"q is {type_name(q)} on {q.device} and k {type_name(k)} on {k.device}; expected float32 or bfloat16 "
-              "on the CPU")
-    _check_indices(indices, k.size(1), "index_loss")
+    check_loss(q, k, weights, indices, target, "index_loss_kernel")
     given = _rows(q), _rows(k), weights.float().contiguous()
     grads = [torch.empty_like(x) for x in given] if gradients else [None] * 3
     loss, queries = torch.ops.fovea.kernel_index_loss(*given, indices.int().contiguous(), target.float().contiguous(), *grads)

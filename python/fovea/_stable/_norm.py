@@ -1,10 +1,9 @@
 """fovea::head_norm: the norms over the concatenated heads, in one pass by a kernel; and attention's norm by it."""
 import torch
 
-from ._checks import fail, shape, type_name
+from . import _ask
 from ._second import refuse_tangents, second_order, wants_gradient
 
-_EPS = 1e-8  # inside the root
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
@@ -132,22 +131,14 @@ def over_heads(norm, z, gain, gate, bias):
         return z
     rows = z if z.dim() == 3 else z.transpose(1, 2)  # [..., H, D]
     flat = rows.flatten(-2)
-    for name, x in (("gain", gain), ("gate", gate), ("bias", bias)):
-        if x is None:
-            continue
-        if x.dim() != 1 or x.size(0) != flat.size(-1):
-            fail(f"{name} has shape {shape(x)}; expected [{flat.size(-1)}], heads times head size")
-        if not x.is_floating_point():
-            fail(f"{name} is {type_name(x)}; expected a floating type")
-    if norm.gate and gate is None:
-        fail(f"{norm.name} needs gate of shape [heads times head size]")
     gain = flat.new_ones(flat.size(-1)) if gain is None else gain
     given = gain, gate if norm.gate else None, bias if norm.bias else None
+    eps = _ask.constants().norm_eps
     # Under autocast parameters stay float32 while z is bfloat16.
     cast = [None if x is None else x.to(flat.dtype) for x in given]
     if fits_kernels(flat, *cast):
-        y = torch.ops.fovea.head_norm(flat, *cast, norm.centred, _EPS)[0]
+        y = torch.ops.fovea.head_norm(flat, *cast, norm.centred, eps)[0]
     else:
-        y = composed(flat, *given, norm.centred, _EPS)
+        y = composed(flat, *given, norm.centred, eps)
     y = y.view(rows.shape)
     return y if z.dim() == 3 else y.transpose(1, 2)

@@ -6,7 +6,7 @@ import threading
 import torch
 
 from ._budget import Budget
-from ._problem import rows_like, token_rows
+from ._call import rows_like, token_rows
 from ._transforms import gradients, weights_of
 
 _MOST_MASKS = 256 << 20  # bytes of masks that are kept on other devices
@@ -64,8 +64,8 @@ class _Rows:
 
     def __init__(self, call):
         self.call, self.dtype = call, torch.float64 if call.q.dtype == torch.float64 else torch.float32
-        self.numbers, self.stream = call.numbers(), call.stream()
-        self.sequences = torch.ops.fovea.kernel_sequences(call.vectors, self.numbers).tolist()
+        self.stream = call.stream()
+        self.sequences = torch.ops.fovea.kernel_sequences(call.vectors, call.sizes()).tolist()
         self.lists = call.sorted_lists()
         self.q, self.k, self.v = (token_rows(x) for x in (call.q, call.k, call.v))
         tokens = call.vectors[3]
@@ -193,22 +193,38 @@ class _Rows:
         return slack + queries.norm(dim=-1, keepdim=True) * longest * unit
 
 
-def _below_kth(scores, slack, not_competing, k):
-    """True where a candidate is below the k-th greatest score of its row among those that compete."""
+def _kth(scores, k):
+    """The k-th greatest of each row, or the least of fewer."""
+    return scores.topk(min(int(k), scores.size(-1)), -1, sorted=False).values.amin(-1, keepdim=True)
+
+
+def _top_p(scores, p):
+    """The score down to which each row's greatest reach p of its softmax weight."""
+    ordered = scores.sort(-1, descending=True).values
+    best = ordered[..., :1]
+    sums = (ordered - best).exp().masked_fill(ordered == best, 1).cumsum(-1)
+    fewer = (sums < sums[..., -1:] * p).sum(-1, keepdim=True)
+    return ordered.gather(-1, fewer.clamp(max=scores.size(-1) - 1))
+
+
+_THRESHOLDS = {"topk": _kth, "top-p": _top_p}
+
+
+def _below_threshold(scores, slack, not_competing, parts):
+    """True where a candidate is below the threshold of its row's selection among those that compete."""
     masked = scores if not_competing is None else scores.masked_fill(not_competing, -_INFINITY)
-    best = masked.topk(min(k, scores.size(-1)), -1, sorted=False).values
     # False for NaN, which so stays and reaches the output.
-    return (masked if slack is None else masked + slack) < best.amin(-1, keepdim=True)
+    return (masked if slack is None else masked + slack) < _THRESHOLDS[parts.selection](masked, parts.amount)
 
 
 def _unselected(rows, piece, scores, slack, outside):
     """Pairs that take no part: not candidates, or not selected."""
     parts = rows.call.parts
     if not parts.keeps:
-        below = _below_kth(scores, slack, outside, parts.k)
+        below = _below_threshold(scores, slack, outside, parts)
         return below if outside is None else below | outside
     kept = rows.pairs(piece, _KEPT)
-    lost = _below_kth(scores, slack, kept if outside is None else kept | outside, parts.k) & ~kept
+    lost = _below_threshold(scores, slack, kept if outside is None else kept | outside, parts) & ~kept
     return lost if outside is None else lost | outside
 
 
@@ -227,7 +243,7 @@ class _Computed:
         call = rows.call
         self.q = rows.of_queries(rows.q, piece)
         self.k, self.v = rows.of_keys(rows.k, piece), rows.of_keys(rows.v, piece)
-        ranks = call.parts.k and self.q.device.type == "cpu"
+        ranks = call.parts.selection and self.q.device.type == "cpu"
         added = rows.added(piece, torch.float64 if ranks else rows.dtype)
         outside = _without(rows.outside(piece), added)
         if ranks:
@@ -251,7 +267,7 @@ class _Computed:
             if added is not None:
                 self.scores = self.scores + added
             with torch.no_grad():
-                self.dropped = _unselected(rows, piece, self.scores, None, outside) if call.parts.k else outside
+                self.dropped = _unselected(rows, piece, self.scores, None, outside) if call.parts.selection else outside
         if call.by_head is not None and call.parts.span:
             # All that a row selects may be left out: the row is then zeros, not NaN.
             self.dropped = _without(self.dropped, rows.head_scores(piece, call.by_head.dtype))

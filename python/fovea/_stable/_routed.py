@@ -3,21 +3,19 @@ normalised and attended to cluster by cluster, as sequences of one packed call. 
 fovea::attention_forward touch the numbers, so derivatives of any order follow."""
 import torch
 
-from . import _ask, _reference
-from ._checks import fail, term_type
-from ._problem import Call, from_token_rows, token_rows
+from . import _ask, _core, _reference
+from ._call import Call, from_token_rows, token_rows
+from ._checks import term_type
 from ._second import is_traced
 
-_NORM_EPS = 1e-6     # added to the variance of a query or a key, as ops/routing_entry.h has it
-_COUNT_BIAS = 1e-2   # added to the number of a row's clusters, as kernels/routing/rows.h has it
 _MOST_WEIGHTS = 1 << 22  # of clusters whose weights are computed together
 
 
 def route_of(spec):
     route = _ask.route(spec)
     if route.has_centroids:
-        fail(f"'{spec}' needs centroids, which models of fovea train learn; in Python, use "
-             f"routed({route.clusters},{route.window},random)")
+        raise RuntimeError(f"attention: '{spec}' needs centroids, which models of fovea train learn; in Python, use "
+                           f"routed({route.clusters},{route.window},random)")
     return route
 
 
@@ -38,8 +36,6 @@ class _Clusters:
     def __init__(self, q, k, v, arguments, width, scale):
         (self.alpha, _terms, _offsets, layout, spec, self.kind, _scale, self.dropout, stream, self.dropout_seed) = arguments
         self.route, self.q, self.width, self.scale = route_of(spec), q, width, 1.0 if scale is None else scale
-        if layout[2] is not None:
-            fail("routed reads whole sequences; give k_offsets, not k_begins")
         self.vectors, self.drawn_seed, self.stream = layout[:6], layout[6], stream[:3]
         # Rows are gathered head by head, so each head of q needs a head of k and v.
         k, v = self._repeated(k, stream[3]), self._repeated(v, stream[3])
@@ -48,8 +44,8 @@ class _Clusters:
         # A graph that is traced needs sizes that no lengths change: rows are filled up by one behind the last.
         self.filled = self.has_lengths and is_traced()
         if self.filled and self.alpha is not None:
-            fail(f"'{spec}' with lengths or offsets cannot be traced, as each head has an alpha and a call of its own; call it "
-                 "outside of torch.compile")
+            raise RuntimeError(f"attention: '{spec}' with lengths or offsets cannot be traced, as each head has an alpha and a "
+                               "call of its own; call it outside of torch.compile")
         self.q_rows, self.q_offsets, self.k_rows, self.k_offsets = torch.ops.fovea.kernel_members(
             q.detach(), k.detach(), self.vectors,
             [self.route.clusters, self.route.window, int(self.shared), int(self.filled)], [*self.stream, 0])
@@ -76,7 +72,7 @@ class _Clusters:
     def _normalised(self, x, places):
         """After the rows are gathered, so that no value of padding can spoil a gradient."""
         rows = self._gathered(x, places)
-        plain = torch.nn.functional.layer_norm(rows[..., :self.width], (self.width,), eps=_NORM_EPS)
+        plain = torch.nn.functional.layer_norm(rows[..., :self.width], (self.width,), eps=_ask.constants().routing_norm_eps)
         return torch.nn.functional.pad(plain, (0, rows.size(-1) - self.width)) if rows.size(-1) > self.width else plain
 
     def calls(self):
@@ -113,7 +109,7 @@ class _Clusters:
     def weights_by_list(self):
         """(i, the weights [n_q, n_k] of list i), no list empty."""
         first = 0
-        for q, k, v, alpha, _, _, layout, *rest in self.calls():
+        for q, k, v, alpha, _, _, layout, *rest, _ in self.calls():
             q_offsets, k_offsets = layout[:2]
             count = q_offsets.numel() - 1
             most = int(q_offsets.diff().max()) * int(k_offsets.diff().max()) if count else 0
@@ -121,8 +117,7 @@ class _Clusters:
             for begin in range(0, count, step):
                 end = min(begin + step, count)
                 (queries, own_q), (keys, own_k) = (_part(x, begin, end) for x in (q_offsets, k_offsets))
-                part = Call(q[queries], k[keys], v[keys], alpha, [], [], [own_q, own_k, *layout[2:]], *rest)
-                part.check_values()
+                part = _core.checked(q[queries], k[keys], v[keys], alpha, [], [], [own_q, own_k, *layout[2:]], *rest)
                 computed = _reference.weights(part)[:, 0]
                 for i, (n_q, n_k) in enumerate(zip(own_q.diff().tolist(), own_k.diff().tolist())):
                     if n_q and n_k:
@@ -138,7 +133,7 @@ class _Clusters:
     def shares(self, dtype):
         """The factor of each row's sum, [T * H, 1]."""
         ones = torch.ones((), dtype=dtype, device=self.q.device).expand(self.places.size(0), 1)
-        return (self.sums(ones) + _COUNT_BIAS).reciprocal()
+        return (self.sums(ones) + _ask.constants().count_bias).reciprocal()
 
 
 def _part(offsets, first, last):
@@ -160,8 +155,8 @@ def attention(q, k, v, arguments, width, scale):
 def weights(q, k, arguments, scale):
     """[B, H, N_q, N_k] with the greatest lengths, averaged over a query's clusters as outputs are."""
     clusters = _Clusters(q, k, k, arguments, q.size(-1), scale)
-    whole = Call(q, k, k, None, [], [], arguments[3], clusters.route.within, clusters.kind, 1.0, 0.0, arguments[8], 0, False)
-    sequences = torch.ops.fovea.kernel_sequences(whole.vectors, whole.numbers()).tolist()
+    whole = Call(q, k, k, None, [], [], arguments[3], clusters.route.within, clusters.kind, 1.0, 0.0, arguments[8], 0)
+    sequences = torch.ops.fovea.kernel_sequences(whole.vectors, whole.sizes()).tolist()
     if not sequences and not whole.packed:  # no lengths to take the greatest of
         return q.new_empty(0, q.size(1), q.size(2), k.size(2))
     queries, keys = (max((s[i] for s in sequences), default=0) for i in (1, 3))

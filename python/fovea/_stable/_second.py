@@ -1,6 +1,8 @@
 """Derivatives of derivatives, of a function by operators that autograd can follow."""
 import torch
 
+from . import _ask
+
 
 def _variable(x):
     """A variable of its own: q and k may be one tensor, whose derivative would be that of both."""
@@ -49,8 +51,7 @@ def refuse_tangents(tensors):
         return
     for x in tensors:
         if x is not None and torch.autograd.forward_ad.unpack_dual(x, level=level).tangent is not None:
-            raise RuntimeError("attention: has no forward-mode derivatives; use reverse mode, backward() or "
-                               "torch.autograd.grad")
+            _ask.refuse("tangents", "attention")
 
 
 def wants_gradient(tensors):

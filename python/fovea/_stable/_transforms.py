@@ -92,6 +92,13 @@ def _alpha(parts, alpha, device):
     return torch.full((1, 1, 1), parts.argument, dtype=torch.float64, device=device)
 
 
+def _with_sink(parts, scores, dropped, sinks):
+    """The scores with the sink's as one more key."""
+    sink = (sinks.to(scores.dtype).view(-1, 1, 1) if parts.learned else
+            torch.full((1, 1, 1), parts.argument, dtype=scores.dtype, device=scores.device))
+    return torch.cat((_filled(scores, dropped, -_INFINITY), sink.expand(*scores.shape[:-1], 1)), -1)
+
+
 def _is_15(parts):
     return not parts.learned and parts.argument == 1.5
 
@@ -99,6 +106,8 @@ def _is_15(parts):
 def _forward(parts, scores, dropped, alpha):
     if parts.transform == "softmax":
         weights = torch.softmax(_filled(scores, dropped, -_INFINITY), -1)
+    elif parts.transform == "sink":
+        weights = torch.softmax(_with_sink(parts, scores, dropped, alpha), -1)[..., :-1]
     elif parts.transform == "sparsemax":
         weights = _sparsemax(scores, dropped)
     elif parts.transform == "entmax":
@@ -110,6 +119,8 @@ def _forward(parts, scores, dropped, alpha):
         weights = torch.nn.functional.gelu(scores)
     elif parts.transform == "leaky-relu":
         weights = torch.nn.functional.leaky_relu(scores, parts.argument)
+    elif parts.transform == "sigmoid":
+        weights = (scores + parts.argument).sigmoid()
     else:
         raise RuntimeError(f"attention: the reference has no {parts.transform}; the package's files are of two versions")
     return _filled(weights, dropped, 0)
@@ -137,10 +148,16 @@ def _alpha_gradient(p, u, grad, alpha):
 
 
 def gradients(parts, scores, dropped, alpha, p, grad_weights):
-    """The gradients of the scores and of a learned alpha, [H] double or None, by operators that have derivatives."""
+    """The gradients of the scores and of what the transform learns, [H] double or None, by operators that have derivatives."""
     grad, of_alpha = _filled(grad_weights, dropped, 0), None
     if parts.transform == "softmax":
         result = p * (grad - _row_sum(p * grad))
+    elif parts.transform == "sink":
+        mean = _row_sum(p * grad)
+        result = p * (grad - mean)
+        if parts.learned:
+            of_sink = torch.softmax(_with_sink(parts, scores, dropped, alpha), -1)[..., -1:]
+            of_alpha = -(of_sink * mean).double().sum((0, 2, 3))
     elif parts.transform == "sparsemax":
         result = _simplex((p != 0).to(p.dtype), grad)
     elif parts.transform == "entmax" and _is_15(parts):
@@ -155,6 +172,8 @@ def gradients(parts, scores, dropped, alpha, p, grad_weights):
         result = torch.where(p > 0, grad, torch.zeros_like(grad))
     elif parts.transform == "gelu":
         result = torch.ops.aten.gelu_backward(grad, scores)
+    elif parts.transform == "sigmoid":
+        result = grad * p * (1 - p)
     else:  # leaky-relu
         result = torch.where(scores > 0, grad, grad * parts.argument)
     return _filled(result, dropped, 0), of_alpha

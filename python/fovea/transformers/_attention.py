@@ -9,11 +9,10 @@ from ._chosen import chosen_attention, dense_weights
 from ._dense import Dense, dense_attention, read_mask, with_position_bias
 from ._dropped import attention_after_dropped, needs_dropped, weights_after_dropped
 from ._indexed import listed_blocks, with_indices, within_blocks
-from ._names import chosen_keys, has_pattern, within
+from ._names import chosen_keys, has_pattern, with_stage, within
 
 # Arguments that change what attention computes, and what they are.
-_REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
-            "head_mask": "head masks", "cache": "paged caches"}
+_REFUSED = {"softcap": "soft caps of the scores", "head_mask": "head masks", "cache": "paged caches"}
 
 calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
 
@@ -24,10 +23,31 @@ def _count():
 
 
 @torch.compiler.assume_constant_result  # texts are read when a graph is made
-def _resolved(spec, window):
-    """The spec within a window of so many keys (0: none), and its properties."""
+def _resolved(spec, window, sink):
+    """The spec within a window of so many keys (0: none), with the stage of the model's sinks, if any, and its properties."""
     spec = within(spec, f"window({window})") if window else spec
+    spec = with_stage(spec, sink) if sink else spec
     return spec, properties(spec)
+
+
+def _sinks_of(module, query, kwargs):
+    """The stage of the attention sinks that the model passes, and their options of fovea.attention; "" without sinks. A
+    sink c of each query is the sink 0 beside scores that are all less by c."""
+    sinks = kwargs.get("s_aux") if kwargs.get("s_aux") is not None else kwargs.get("sinks")
+    if sinks is None:
+        return "", {}
+    if sinks.shape == query.shape[1:2]:
+        return "sink", {"sinks": sinks}
+    if sinks.shape == (*query.shape[:3], 1):
+        return "sink(0)", {"offset_bias": -sinks.to(torch.promote_types(sinks.dtype, torch.float32))}
+    raise ValueError(f"fovea: {type(module).__name__} passes attention sinks of shape {list(sinks.shape)}; expected "
+                     f"[{query.size(1)}], one a head, or {[*query.shape[:3], 1]}, one a query")
+
+
+def _by_tokens(options):
+    """The options for packed queries."""
+    bias = options.get("offset_bias")
+    return options if bias is None else {**options, "offset_bias": _tokens(bias)}
 
 
 def _layer(module, mechanism):
@@ -79,7 +99,8 @@ def _key_rows(x):
 def _by_ranges(query, key, value, spec, ranges, aligned, options):
     q_offsets = ranges.queries if aligned else ranges.every
     batch, length = key.size(0), key.size(2)
-    grads = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+    options, inputs = _by_tokens(options), (query, key, value, options.get("sinks"), options.get("offset_bias"))
+    grads = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     if grads or torch.compiler.is_compiling() or batch == 1 or key.shape[-1] != value.shape[-1]:
         return attention(_tokens(query), _tokens(key), _tokens(value), spec, q_offsets=q_offsets, k_offsets=ranges.keys,
                          **options)
@@ -139,12 +160,13 @@ def _weights(query, key, spec, ranges, aligned, options):
     batch, heads, q_length, _ = query.shape
     k_length = key.size(2)
     out = query.new_zeros(batch, heads, q_length, k_length)
-    q, k, blocks = _tokens(query), _tokens(key), options.get("block_indices")
+    q, k, options = _tokens(query), _tokens(key), _by_tokens(options)
+    by_query = {name: options[name] for name in ("block_indices", "offset_bias") if options.get(name) is not None}
     q_offsets, k_offsets = (ranges.queries if aligned else ranges.every).tolist(), ranges.keys.tolist()
     for (q0, q1), (k0, k1) in zip(zip(q_offsets, q_offsets[1:]), zip(k_offsets, k_offsets[1:])):
         if q0 < q1 and k0 < k1:
             b, row, column = q0 // q_length, q0 % q_length, k0 % k_length
-            options = options if blocks is None else {**options, "block_indices": blocks[q0:q1]}
+            options = {**options, **{name: x[q0:q1] for name, x in by_query.items()}}
             out[b, :, row:row + q1 - q0, column:column + k1 - k0] = attention_weights(q[q0:q1], k[k0:k1], spec, **options)[0]
     return out
 
@@ -184,8 +206,11 @@ def _check_places(module, spec, cross, lengths, has_places):
                          f"{k_length} keys, whose places no mask tells; give the layer a spec without a pattern")
 
 
-def _check_chosen(module, spec, layer, ranges, sliding_window):
+def _check_chosen(module, spec, layer, ranges, sliding_window, sink):
     """Refuses dsa(k) where its indexer cannot choose."""
+    if sink:
+        raise NotImplementedError(f"fovea: '{spec}' beside attention sinks, which {type(module).__name__} passes, is not "
+                                  "supported; choose a spec such as topk(32)")
     if isinstance(ranges, Dense):
         _refuse_dense(module, spec)
     if sliding_window if ranges is None else ranges.window:
@@ -201,8 +226,8 @@ def _output_and_weights(query, key, value, spec, ranges, aligned, plain, dropout
         out = attention(query, key, value, spec, **options).transpose(1, 2)
         weights = attention_weights(query, key, spec, **plain) if wants_weights else None
     elif needs_dropped(spec, ranges):
-        out = attention_after_dropped((query, key, value), spec, ranges, options).unflatten(0, (batch, q_length))
-        weights = weights_after_dropped(query, key, spec, ranges, plain) if wants_weights else None
+        out = attention_after_dropped((query, key, value), spec, ranges, _by_tokens(options)).unflatten(0, (batch, q_length))
+        weights = weights_after_dropped(query, key, spec, ranges, _by_tokens(plain)) if wants_weights else None
     else:
         out = _by_ranges(query, key, value, spec, ranges, aligned, options).unflatten(0, (batch, q_length))
         weights = _weights(query, key, spec, ranges, aligned, plain) if wants_weights else None
@@ -211,12 +236,12 @@ def _output_and_weights(query, key, value, spec, ranges, aligned, plain, dropout
 
 def function(mechanism):
     """The attention function of a Mechanism."""
-    def spec_of(module, layer, window, cross):
+    def spec_of(layer, window, cross, sink):
         """The spec of a layer and its properties. Cross-attention takes that of the other layers instead of a pattern."""
-        spec, has = _resolved(mechanism.spec(layer), window)
+        spec, has = _resolved(mechanism.spec(layer), window, sink)
         if not cross or "positional" not in has:
             return spec, has
-        spec, has = _resolved(mechanism.rest, 0)
+        spec, has = _resolved(mechanism.rest, 0, sink)
         if "positional" in has:
             raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the other "
                              "layers (*) a spec without a pattern")
@@ -231,14 +256,15 @@ def function(mechanism):
         if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
             key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
         layer, cross, wants_weights = _layer(module, mechanism), _cross.known(module, kwargs), _wants_weights(kwargs)
+        sink, of_sinks = _sinks_of(module, query, kwargs)
         narrow, special = _narrow_layer(key), ("indices", "position_bias", "block_indices")
-        if narrow is not None and (cross or wants_weights or dropout or sliding_window or mechanism.spec(layer) != "full" or
-                                   any(kwargs.get(name) is not None for name in special)):
+        if narrow is not None and (cross or wants_weights or dropout or sliding_window or sink or
+                                   mechanism.spec(layer) != "full" or any(kwargs.get(name) is not None for name in special)):
             key, value = narrow.wide()
         causal = not cross and bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-        options = {"scale": scaling, "dropout": dropout}
+        options = {"scale": scaling, "dropout": dropout, **of_sinks}
         if kwargs.get("indices") is not None:
-            spec, has = _resolved(mechanism.spec(layer), 0)
+            spec, has = _resolved(mechanism.spec(layer), 0, sink)
             return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has),
                                 {**options, **_own_number(module, has)}, wants_weights, getattr(module, "config", None))
         ranges = read_mask(attention_mask, query, key, causal)
@@ -248,11 +274,11 @@ def function(mechanism):
         blocks = kwargs.get("block_indices")
         chosen = chosen_keys(mechanism.spec(layer))
         if chosen is not None:
-            _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window)
+            _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window, sink)
         elif isinstance(ranges, Dense):
             key, value = (key, value) if narrow is None else narrow.wide()
             ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
-            spec, has = spec_of(module, layer, 0, cross)
+            spec, has = spec_of(layer, 0, cross, sink)
             if has_pattern(has):
                 _refuse_dense(module, spec)
             return dense_attention((query, key, value), ranges, spec, {**options, **_own_number(module, has)}, wants_weights)
@@ -268,17 +294,18 @@ def function(mechanism):
         if cross and window:
             raise NotImplementedError(f"fovea: {type(module).__name__} passes a window over another text, which is not "
                                       "supported; load the model with attn_implementation='eager'")
-        spec, has = spec_of(module, layer, 0 if not window else window if causal else 2 * window + 1, cross)
+        window = 0 if not window else window if causal else 2 * window + 1
+        spec, has = spec_of(layer, window, cross, sink)
         positional = "positional" in has
         causal = causal or step and positional  # one query stands at the last key
         if not causal and (positional or ranges is not None and cross is False and has_pattern(has)):
             _check_places(module, spec, cross, (q_length, key.size(2)), ranges is not None and ranges.placed)
         aligned = causal or positional
-        plain = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
-                 "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
+        plain = {"causal": causal, "cross": not aligned and ranges is not None and "offset_bias" not in of_sinks,
+                 "scale": scaling, **of_sinks, "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
         if blocks is not None:
             plain |= listed_blocks(module, blocks, ranges, key.size(2))
-        plainly = not (wants_weights or dropout) and blocks is None
+        plainly = not (wants_weights or dropout) and blocks is None and not sink
         screened = _step(query, key, value, spec, ranges, aligned, scaling) if plainly else None
         if screened is not None:
             return screened, None

@@ -59,7 +59,8 @@ def attention_after_dropped(qkv, spec, ranges, options):
         offsets.append(offsets[-1] + dropped + end - begin)
     rows, offsets = torch.cat(rows), torch.tensor(offsets, **_CPU)
     q, k, v = map(_tokens, qkv)
-    learns = torch.is_grad_enabled() and any(x.requires_grad for x in qkv)
+    inputs = (*qkv, options.get("sinks"), options.get("offset_bias"))
+    learns = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     if learns or k.size(-1) != v.size(-1):
         k, v = (x.index_select(0, rows.to(x.device)) for x in (k, v))
         return attention(q, k, v, spec, q_offsets=ranges.queries, k_offsets=offsets, **options)
@@ -70,6 +71,7 @@ def attention_after_dropped(qkv, spec, ranges, options):
 def weights_after_dropped(query, key, spec, ranges, options):
     """[B, H, N_q, N_k]."""
     batch, heads, q_length, _ = query.shape
+    by_query = {} if options.get("offset_bias") is None else {"offset_bias": options["offset_bias"]}
     k_length, q, k = key.size(2), _tokens(query), _tokens(key)
     out = query.new_zeros(batch, heads, q_length, k_length)
     queries = ranges.queries.tolist()
@@ -77,6 +79,7 @@ def weights_after_dropped(query, key, spec, ranges, options):
         if q0 < q1 and k0 < k1:
             keys = torch.cat([k[k0:k0 + 1].expand(dropped, -1, -1), k[k0:k1]])
             b, row, column = q0 // q_length, q0 % q_length, k0 % k_length
-            found = attention_weights(q[q0:q1], keys, spec, **options)[0]
+            found = attention_weights(q[q0:q1], keys, spec,
+                                      **{**options, **{name: x[q0:q1] for name, x in by_query.items()}})[0]
             out[b, :, row:row + q1 - q0, column:column + k1 - k0] = found[..., dropped:]
     return out

@@ -2,7 +2,7 @@
 import re
 from dataclasses import dataclass
 
-from .._functional import parameters, parse as parse_spec, properties, spec_names
+from .._functional import SpecError, parameters, parse as parse_spec, properties, spec_names
 
 PREFIX = "fovea:"
 # transformers reads more than a name into these.
@@ -71,11 +71,15 @@ def _checked_spec(text):
             raise ValueError(f"fovea: got '{text.strip()}'; expected dsa(k) with a whole number k of 1 or more")
         return f"dsa({int(found[1])})"
     spec = parse_spec(text.strip())
-    learned = [name for name in parameters(spec) if name in ("alpha", "gate")]
-    learned += [name for name in ("span", "centroids") if name in properties(spec)]
+    learned = [name for name in parameters(spec) if name in ("alpha", "sinks", "gate")]
+    learned += [name for name in ("span", "centroids", "gate") if name in properties(spec)]
+    learned += ["the scale of queries"] if {"head_scale", "input_scale"} & set(properties(spec)) else []
     if "clauses" in properties(spec):
         raise ValueError(f"fovea: '{spec}' attends within clauses of a text, which models of transformers do not know; "
                          "choose a spec without them")
+    if "open_bias" in properties(spec):
+        raise ValueError(f"fovea: training sets the bias of sigmoid in '{spec}' to -ln(greatest length); give the number, such "
+                         "as sigmoid(-6.93) for 1,024 tokens")
     if learned:
         raise ValueError(f"fovea: '{spec}' learns {learned[0]}, and models of transformers have no such parameter; "
                          "choose a spec without it")
@@ -119,12 +123,30 @@ def parse(text):
 _PATTERNS = {name.name for name in spec_names() if name.part == "pattern"}
 
 
+def _head_groups(spec):
+    """(heads, mechanism) of each group of heads, "4*" and "full"; heads is empty where one mechanism is for all."""
+    for group in _split(spec, ";"):
+        count, star, rest = group.partition("*")
+        yield (count + star, rest) if star and count.strip().isdigit() else ("", group)
+
+
+def with_stage(spec, sink):
+    """The spec with the stage `sink`, in every group of heads.
+
+    Raises:
+        ValueError: the spec weighs by another transform than softmax.
+    """
+    try:
+        return parse_spec(";".join(f"{heads}{rest}+{sink}" for heads, rest in _head_groups(spec)))
+    except SpecError:
+        raise ValueError(f"fovea: the model has attention sinks, which go with softmax, and '{spec}' does not; choose a spec "
+                         "such as full or topk(32)") from None
+
+
 def within(spec, window):
     """The spec with its candidates limited to those of the pattern `window`, in every group of heads."""
     groups = []
-    for group in _split(spec, ";"):
-        count, star, rest = group.partition("*")
-        heads, rest = (count + star, rest) if star and count.strip().isdigit() else ("", group)
+    for heads, rest in _head_groups(spec):
         pairs, *stages = _split(rest, "+")
         first = re.match(r"\(*([a-z_]+)", pairs)
         if first and first[1] in _PATTERNS:

@@ -24,6 +24,7 @@ _replaced = set()  # model types
 # In files whose own code computes with the mask of pairs: what form of it the code expects.
 _ADDS = re.compile(r"(attention_scores|_bias) \+ attention_mask")
 _READS = re.compile(r"\b(attention_)?mask\.dtype == torch\.bool")
+_JOINS = re.compile(r"torch\.cat\(\[attention_mask, block_bias\b")  # keys of another kind, after those of the mask
 _forms = {}  # by model type: added_mask or dense_mask
 
 
@@ -36,14 +37,19 @@ def mask(**given):
     """The mask function of transformers' AttentionMaskInterface."""
     config = given.get("config")
     indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
-    if not indexed:
-        form = _forms.get(getattr(config, "model_type", None))
+    form = _forms.get(getattr(config, "model_type", None))
+    if not indexed or form is joined_mask:
         return ranges_mask(**given) if form is None else form(given)
     # Windows are of layers without an indexer.
     if given.get("local_size") is not None or takes_ranges(config):
         return ranges_mask(**{**given, "allow_is_causal_skip": True})
     # Other indexers read the mask themselves, pair by pair; their scores are as large.
     return dense_mask(given)
+
+
+def joined_mask(given):
+    """The mask that a model lengthens by numbers to add, whether it has an indexer or not."""
+    return added_mask(given)
 
 
 @functools.lru_cache(maxsize=None)
@@ -53,6 +59,8 @@ def _form_for(name):
         source = inspect.getsource(sys.modules[name])
     except (KeyError, OSError, TypeError):
         return None
+    if _JOINS.search(source):
+        return joined_mask
     return added_mask if _ADDS.search(source) else dense_mask if _READS.search(source) else None
 
 

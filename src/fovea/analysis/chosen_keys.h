@@ -7,9 +7,6 @@
 // The number of keys that a mechanism leaves a query, whatever the scores are.
 namespace fovea::analysis {
 
-// The keys that `pairs` give the query.
-int64_t candidate_count(const Pairs& pairs, const Row& row);
-
 // The keys that are left after the selection of `spec`, if none ties with its k-th best.
 int64_t chosen_count(const AttentionSpec& spec, const Row& row);
 

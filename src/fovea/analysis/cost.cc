@@ -5,6 +5,7 @@
 
 #include "fovea/analysis/chosen_keys.h"
 #include "fovea/base/rng.h"
+#include "fovea/spec/attention_parameters.h"
 
 namespace fovea::analysis {
 namespace {
@@ -60,8 +61,10 @@ TransformCost transform_cost(const Transform& transform) {
       [](const auto& t) -> TransformCost {
         using T = std::decay_t<decltype(t)>;
         if constexpr (std::is_same_v<T, Softmax>) return {3, -1};
+        if constexpr (std::is_same_v<T, Sink>) return {3, 2};
         if constexpr (std::is_same_v<T, Sparsemax>) return {4, 0};
         if constexpr (std::is_same_v<T, Entmax>) return {6, 0};
+        if constexpr (std::is_same_v<T, Sigmoid>) return {4, 0};
         return {1, 0};
       },
       transform);
@@ -94,11 +97,13 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.scored = counts.scored, head.weighted = counts.weighted;
       head.score_flops = 2 * width * (counts.scored + counts.cluster_products);
       head.transform_flops = transform.by_pair * counts.weighted + transform.by_row * counts.rows;
-      if (group.spec.select) head.transform_flops += counts.scored;  // each score is compared with the threshold
+      if (group.spec.selects()) head.transform_flops += counts.scored;  // each score is compared with the threshold
+      if (group.spec.scale)  // products with the layer's input are projections, which are not counted here
+        head.transform_flops += (width + (scales_by_input(group.spec.transform) ? 8 : 2)) * counts.rows;
       head.value_flops = 2 * width * counts.weighted;
       head.bytes = 2 * width * number * static_cast<double>(problem.queries);
       constexpr double kListed = 8;  // a key and its weight
-      if (group.spec.select || group.spec.route()) head.bytes += kListed * counts.weighted;
+      if (group.spec.selects() || group.spec.route()) head.bytes += kListed * counts.weighted;
       cost += head;
     }
   }
@@ -108,6 +113,9 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
   if (norm.gain) {
     const double numbers = static_cast<double>(problem.queries) * static_cast<double>(heads) * width;
     cost.transform_flops += (norm.gate ? 10 : 4) * numbers + static_cast<double>(problem.queries);
+  }
+  if (spec.front().spec.gate) {  // its product is one of the projections, which are not counted here
+    cost.transform_flops += 6 * static_cast<double>(problem.queries) * static_cast<double>(heads) * width;
   }
   return cost;
 }

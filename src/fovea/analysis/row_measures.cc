@@ -26,6 +26,7 @@ void RowSums::add(std::span<const float> row, int64_t underflow_zeros, const Que
     ++null_rows;
     return;
   }
+  given += sum;
   entropy += std::log(sum) - log_sum / sum;
   distance += distances / sum;
   on_end += end / sum;

@@ -25,6 +25,7 @@ struct RowSums {
   int64_t rows = 0, null_rows = 0;                            // queries; those without any weight
   int64_t pairs = 0, zeros = 0, underflow = 0;                // legal pairs; with weight 0, underflow apart
   double entropy = 0, distance = 0, on_end = 0, on_last = 0;  // over the rows that are not null
+  double given = 0;                                           // magnitudes of all weights
   int64_t weighted_rows() const { return rows - null_rows; }
   int64_t kept() const { return pairs - zeros - underflow; }
   void add(std::span<const float> row, int64_t underflow_zeros, const QueryWeights& query);

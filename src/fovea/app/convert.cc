@@ -28,6 +28,8 @@ void check(const models::ConvertOptions& options) {
                       " files; expected two, the source's and the target's, with --from marian or ctranslate2"));
   problems.add_if(!options.vocab_ids.empty() && options.from != "marian",
                   "--vocab-ids: the folder holds the numbers of its pieces; it is for --from marian");
+  problems.add_if(options.source_eos && options.from != "ctranslate2",
+                  "--source-eos: the other forms say how sentences end; it is for --from ctranslate2");
   problems.add_if(options.precision != "float32" && options.to != "huggingface",
                   cat("--precision: got ", options.precision, "; it is for --to huggingface"));
   problems.throw_if_any();
@@ -47,7 +49,7 @@ int run_convert(const std::vector<std::string>& arguments) {
   Options options(
       "convert",
       "Reads a model of another system into a checkpoint, or writes one for it: BERT, language models of the kinds "
-      "Llama, Mistral and Qwen2, translation models of Marian, of Hugging Face and of CTranslate2.",
+      "Llama, Mistral, Qwen2 and Qwen3, translation models of Marian, of Hugging Face and of CTranslate2.",
       "--from FORM MODEL --output CHECKPOINT | --to FORM CHECKPOINT --output FOLDER");
   LogOptions log_options;
   options.add(config, "Options");

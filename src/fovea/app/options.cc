@@ -138,11 +138,11 @@ struct Options::State {
     std::error_code none_there;
     const auto is_file = [&](const std::string& name) { return std::filesystem::exists(name, none_there); };
     if (!std::ranges::all_of(arguments, is_file)) return "";
+    std::vector<std::string> words;
+    for (const std::string& argument : arguments) words.push_back(shell_word(argument));
     for (const std::string_view name : {"input", "train-sets"}) {
-      const bool has_it = std::ranges::find(fields, name, &FieldView::name) != fields.end();
-      std::vector<std::string> words;
-      for (const std::string& argument : arguments) words.push_back(shell_word(argument));
-      if (has_it) return cat("; to read it, --", name, " ", join(words, " "));
+      if (std::ranges::find(fields, name, &FieldView::name) != fields.end())
+        return cat("; to read it, --", name, " ", join(words, " "));
     }
     return "";
   }

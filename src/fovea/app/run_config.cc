@@ -22,6 +22,7 @@
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/config_version.h"
 #include "fovea/spec/config_yaml.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/spec/positions.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/text/language_files.h"
@@ -79,6 +80,13 @@ std::string one_spelling(const std::string& text) {
   } catch (const Error&) {
     return text;
   }
+}
+
+// Whether a run with the values `of_run` may have begun with `given`, which left the bias of a sigmoid to it.
+bool may_have_begun_with(const std::vector<std::string>& of_run, const std::vector<std::string>& given) {
+  return std::ranges::equal(of_run, given, [](const std::string& x, const std::string& y) {
+    return x == y || one_spelling(x) == one_spelling(y) || completes(x, y);
+  });
 }
 
 bool is_same_value(const std::vector<std::string>& a, const std::vector<std::string>& b) {
@@ -177,9 +185,10 @@ void take_options_of_run(const TrainConfig& config, const std::vector<std::vecto
     const auto of_run = values.find(std::string(field.name));
     if (of_run == values.end() || follows_from_data(field)) continue;
     const std::vector<std::string> own = values_of(field);
-    if (!is_given(field.name)) {
+    const bool is_same = is_same_value(of_run->second, own);
+    if (!is_given(field.name) || (!is_same && may_have_begun_with(of_run->second, own))) {
       take_value(field, of_run->second);
-    } else if (!is_same_value(of_run->second, own)) {
+    } else if (!is_same) {
       differences.push_back({Kind::kField, std::string(field.name), join(of_run->second, " "), join(own, " ")});
     }
   }

@@ -222,6 +222,15 @@ TEST(ExistingRun, GivesTheOptionsThatAreNotNamed) {
   EXPECT_EQ(model.attention, "topk(8)+softmax") << "another spelling of the same";
 }
 
+TEST(ExistingRun, GivesTheBiasThatItSetForASigmoid) {
+  const SavedRun run({.attention = "topk(8)+sigmoid(-4.5)"});
+  Shape model = {.attention = "topk(8)+sigmoid"};
+  run.complete(model);
+  EXPECT_EQ(model.attention, "topk(8)+sigmoid(-4.5)");
+  EXPECT_THAT(run.refusal({.attention = "topk(8)+sigmoid(-4)"}), HasSubstr("'topk(8)+sigmoid(-4.5)', got"));
+  EXPECT_THAT(run.refusal({.attention = "topk(9)+sigmoid"}), HasSubstr("'topk(8)+sigmoid(-4.5)', got"));
+}
+
 TEST(ExistingRun, RefusesAnotherTask) {
   SavedRun run({});
   run.config.task = "image";

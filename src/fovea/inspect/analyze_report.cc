@@ -27,6 +27,7 @@ constexpr std::array kFigureMeanings = {
     FigureMeaning{"zeros", "zeros", "share of legal pairs (query, key) whose weight is exactly 0, underflow apart"},
     FigureMeaning{"underflow", "underflow", "share of legal pairs whose weight softmax lost to underflow"},
     FigureMeaning{"null_rate", "null", "share of queries whose weights are all 0"},
+    FigureMeaning{"sink", "sink", "share of the weight that goes to the sink, mean over all queries"},
     FigureMeaning{"entropy", "entropy", "nats, mean over the queries with weight, weights divided by their sum"},
     FigureMeaning{"kept", "kept", "keys with weight, mean over all queries"},
     FigureMeaning{"distance", "distance", "keys between query and key by weight, mean over the queries with weight"},
@@ -245,8 +246,8 @@ std::string analysis_table(const std::vector<ModelFigures>& models, const Analyz
   const std::vector<std::string> of_layers =
       present(means, {"mean_zeros", "mean_null_rate", "null_variance", "diversity"});
   const std::vector<std::string> of_heads =
-      present(means, {"zeros", "underflow", "null_rate", "entropy", "kept", "distance", "on_eos", "on_last_word",
-                      "no_cluster", "several_clusters", "cluster_size", "rows", "pairs"});
+      present(means, {"zeros", "underflow", "null_rate", "sink", "entropy", "kept", "distance", "on_eos",
+                      "on_last_word", "no_cluster", "several_clusters", "cluster_size", "rows", "pairs"});
   std::vector<std::vector<std::string>> layers = {header_of({"kind", "layer"}, of_layers)},
                                         heads = {header_of({"kind", "layer", "head"}, of_heads)};
   for (size_t r = 0; r < records.size(); ++r) {

@@ -13,15 +13,6 @@
 namespace fovea::inspect {
 namespace {
 
-bool is_rectified(const Transform& transform) {
-  return std::visit(
-      [](const auto& t) {
-        using T = std::decay_t<decltype(t)>;
-        return std::is_same_v<T, Relu> || std::is_same_v<T, Gelu> || std::is_same_v<T, LeakyRelu>;
-      },
-      transform);
-}
-
 std::string_view kind_name(AttentionKind kind) {
   if (kind == AttentionKind::kCross) return "cross";
   return kind == AttentionKind::kCausal ? "decoder" : "encoder";
@@ -121,7 +112,7 @@ AttentionStatistics::Place& AttentionStatistics::place_of(const nn::SeenAttentio
       place->streams.push_back(
           kernels::pattern_stream(static_cast<uint64_t>(seen.place.seed), seen.place.layer, std::ssize(place->heads)));
       place->heads.push_back(&group.spec);
-      options.rectified.push_back(is_rectified(group.spec.transform));
+      options.rectified.push_back(is_pointwise(group.spec.transform));
     }
   }
   place->draw_pairs(options_, static_cast<uint64_t>(seen.place.layer), options);
@@ -219,7 +210,7 @@ class UnitRows {
   // The keys that softmax's underflow took are known if nothing was selected.
   void mark_lost(const Row& row, std::span<const float> weights, int64_t head) {
     const AttentionSpec& spec = *heads_[size(head)];
-    if (spec.select || analysis::lost_keys(row, weights, spec) == 0) return;
+    if (spec.selects() || analysis::lost_keys(row, weights, spec) == 0) return;
     for (const Span& span : spans(spec.pairs(), row)) {
       for (int64_t j = span.begin; j < span.end; ++j) {
         if (weights[size(j)] == 0) lost_[size(head * stride_ + units_.keys[size(j)])] = 1;
@@ -282,6 +273,8 @@ std::vector<AttentionRecord> AttentionStatistics::records() const {
         figures.emplace_back("on_eos", by_row(sums.on_end));
         figures.emplace_back("on_last_word", by_row(sums.on_last));
       }
+      if (head > 0 && std::holds_alternative<Sink>(place->heads[static_cast<size_t>(head - 1)]->transform))
+        figures.emplace_back("sink", 1 - ratio(sums.given, static_cast<double>(sums.rows)));
       if (head == 0) {
         double zeros = 0, nulls = 0;
         for (int64_t h = 0; h < measures.num_heads(); ++h) {

@@ -99,6 +99,19 @@ TEST(AttentionStatistics, FiguresOfEachHead) {
     EXPECT_FALSE(has(first, name)) << name;
 }
 
+TEST(AttentionStatistics, ASinkHasWhatTheKeysDoNotGet) {
+  AttentionStatistics statistics({});
+  add(statistics, {.spec = "1*sink;1*full",
+                   .shape = {1, 2, 2, 2},
+                   .weights = {0.25, 0, 0.5, 0.25, 1, 0, 0.5, 0.5},
+                   .q_offsets = {0, 2}});
+  const std::vector<AttentionRecord> records = statistics.records();
+  EXPECT_EQ(value_of(records.at(1).figures, "sink"), 0.5);
+  EXPECT_EQ(value_of(records.at(1).figures, "null_rate"), 0);
+  EXPECT_FALSE(has(records.at(0).figures, "sink"));
+  EXPECT_FALSE(has(records.at(2).figures, "sink"));
+}
+
 TEST(AttentionStatistics, FiguresOfTheLayerAreThoseOfTheMeanWeights) {
   AttentionStatistics statistics({});
   add(statistics, kTwoHeads);

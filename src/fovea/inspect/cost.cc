@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "fovea/analysis/cost.h"
@@ -9,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/inspect/sweep.h"
+#include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/layer_override.h"
 
 namespace fovea::inspect {
@@ -63,10 +65,17 @@ std::string speed_table(const std::vector<LengthSpeedRecord>& speeds) {
          "one text of that length made unit by unit\n";
 }
 
+// The numbers that stages of the layer project each of its inputs to: those of a gate, and b and g of ASEntmax.
+int64_t projected_by_stages(const LayerSpec& mechanism, int64_t heads, int64_t head_dim) {
+  const std::optional<OutputGate>& gate = mechanism.front().spec.gate;
+  const int64_t gates = !gate ? 0 : gate->per == OutputGate::Per::kHead ? heads : heads * head_dim;
+  return gates + (parameters_of(mechanism).scale_by_input ? 2 * heads : 0);
+}
+
 // Adds the records of a model's attentions, with as many keys as queries.
 void add_records(const std::string& spec, const ModelConfig& model, const std::vector<int64_t>& lengths,
                  std::vector<CostRecord>& records) {
-  const int64_t heads = model.transformer_heads, head_dim = model.dim_emb / heads;
+  const int64_t heads = model.transformer_heads, head_dim = head_dim_of(model);
   const int64_t key_heads = model.transformer_heads_kv == 0 ? heads : model.transformer_heads_kv;
   for (const int64_t length : lengths) {
     for (const Sublayer sublayer : sublayers_of(model)) {
@@ -84,8 +93,9 @@ void add_records(const std::string& spec, const ModelConfig& model, const std::v
           last_mechanism = record.mechanism;
         }
         record.cost = last;
-        // Queries and the output have the width of the model, keys and values that of their heads.
-        const auto projected = static_cast<double>(2 * model.dim_emb + 2 * key_heads * head_dim);
+        // Queries, the output, keys and values have the width of their heads.
+        const auto projected =
+            static_cast<double>((2 * heads + 2 * key_heads) * head_dim + projected_by_stages(own, heads, head_dim));
         record.projection_flops = 2 * static_cast<double>(length) * static_cast<double>(model.dim_emb) * projected;
         records.push_back(std::move(record));
       }

@@ -97,6 +97,27 @@ TEST(Cost, CountsSharedKeyHeadsOnce) {
   EXPECT_EQ(numbers_of(Json::parse(written(options, model))["records"], "trained", "decoder", 1), expected);
 }
 
+// By hand, for 4 tokens and 2 heads of 4 numbers: 4 rows of 8 numbers are projected to 32, and by stages of the layer
+// to 8 or 2 for a gate and to 2 for each matrix of ASEntmax. SSMax takes 4 + 2 operations for a query and head,
+// ASEntmax 4 + 8, and a gate 6 for each of 32 numbers; 20 causal pairs take 3 operations of softmax each, or 6 of
+// entmax.
+TEST(Cost, CountsStagesOfTheLayer) {
+  AnalysisOptions options;
+  options.json = true, options.lengths = {4};
+  options.sweep = {"full+gate", "full+gate(head)", "full+scaled", "entmax(1.5)+scaled"};
+  DecoderConfig model;
+  model.dim_emb = 8, model.transformer_heads = 2, model.dec_depth = 1;
+  const Json records = Json::parse(written(options, model))["records"];
+  const auto of = [&](const char* spec) {
+    const Numbers numbers = numbers_of(records, spec, "decoder", 1);
+    return std::pair(numbers.transform_flops, numbers.projection_flops);
+  };
+  EXPECT_EQ(of("full+gate"), std::pair(2 * 26.0 + 6 * 32, 2.0 * 4 * 8 * (32 + 8)));
+  EXPECT_EQ(of("full+gate(head)"), std::pair(2 * 26.0 + 6 * 32, 2.0 * 4 * 8 * (32 + 2)));
+  EXPECT_EQ(of("full+scaled"), std::pair(2 * 26.0 + 8 * (4 + 2), 2.0 * 4 * 8 * 32));
+  EXPECT_EQ(of("entmax(1.5)+scaled"), std::pair(6 * 20.0 + 8 * (4 + 8), 2.0 * 4 * 8 * (32 + 4)));
+}
+
 TEST(Cost, NeedsNoParametersButAPlace) {
   const TestFolder folder;
   AnalysisOptions options;

@@ -50,6 +50,7 @@ bool SampleEngine::step() {
 void SampleEngine::compute() {
   match_state();
   const Read read = read_next();
+  keep_prefixes(read);
   score_prompts(read);
   choose(read);
   if (std::ranges::all_of(rows_, &Row::is_gone)) rows_.clear(), state_.reset();
@@ -74,10 +75,38 @@ void SampleEngine::match_state() {
   if (!state_ || kept.empty()) {
     state_ = model_.model->start(added, model_.decoder, nn::StepRows::kApart, texts_.cut, texts_.cache);
     reads_whole_ = !state_->can_add();
-    return;
+    return paste_prefixes(0);
   }
   if (any_gone) state_->reorder(kept);
-  if (added > 0) state_->add_rows(added);
+  if (added == 0) return;
+  state_->add_rows(added);
+  paste_prefixes(kept.size());
+}
+
+void SampleEngine::paste_prefixes(size_t first) {
+  if (reads_whole_ || !prefixes_.keeps_any()) return;
+  for (size_t r = first; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    if (row.request.scores_prompt) continue;  // all its units are wanted
+    // The last unit is read, because the next one is chosen by its hidden state.
+    for (const PrefixCache::Piece& piece : prefixes_.find(row.request.prompt, (row.to_read() - 1) / kPromptPiece)) {
+      state_->paste_tokens(static_cast<int64_t>(r), *piece);
+      row.read += kPromptPiece;
+    }
+    row.kept = row.read;
+  }
+}
+
+void SampleEngine::keep_prefixes(const Read& read) {
+  if (reads_whole_ || !prefixes_.keeps_any()) return;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const Row& row = rows_[r];
+    const bool is_piece = read.offsets[r + 1] - read.offsets[r] == kPromptPiece && row.made == 0;
+    if (!is_piece) continue;
+    const std::span<const int64_t> units(row.request.prompt.data(), static_cast<size_t>(row.read));
+    if (!prefixes_.wants(units)) continue;
+    prefixes_.add(units, state_->copy_tokens(static_cast<int64_t>(r), row.read - kPromptPiece, kPromptPiece));
+  }
 }
 
 // The model reads the next units of every row.
@@ -168,8 +197,8 @@ void SampleEngine::choose(const Read& read) {
   for (size_t i = 0; i < choosing.size(); ++i) {
     Row& row = rows_[choosing[i]];
     row.last_made = chosen[i].unit;
-    ++row.made;
-    if (chosen[i].unit == texts_.last) {
+    if (++row.made == 1) chosen[i].kept = row.kept;
+    if (std::ranges::find(texts_.ends, chosen[i].unit) != texts_.ends.end()) {
       chosen[i].end = End::kLast;
     } else if (row.made == row.request.max_length) {
       chosen[i].end = End::kLength;

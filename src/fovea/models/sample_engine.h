@@ -8,6 +8,7 @@
 
 #include "fovea/kernels/layer/top_n.h"
 #include "fovea/models/engine_counts.h"
+#include "fovea/models/prefix_cache.h"
 #include "fovea/models/search_model.h"
 #include "fovea/nn/stepper.h"
 #include "fovea/search/sample.h"
@@ -31,13 +32,14 @@ class SampleEngine {
  public:
   // The way in which a model makes texts.
   struct Texts {
-    std::optional<int64_t> last = {};  // the unit that ends a text
-    nn::StreamCut cut = {};            // how the model reads a text
+    std::vector<int64_t> ends = {};  // the units that end a text
+    nn::StreamCut cut = {};          // how the model reads a text
     nn::CacheType cache = nn::CacheType::kModel;
+    int64_t prefix_bytes = 0;  // kept of prompts, for later ones that begin alike
   };
   // `model` must live longer.
   SampleEngine(const SearchModel& model, const EngineLimits& limits, const Texts& texts)
-      : model_(model), limits_(limits), texts_(texts) {}
+      : model_(model), limits_(limits), texts_(texts), prefixes_(texts.prefix_bytes) {}
 
   void add(SampleRequest request) { waiting_.push_back(std::move(request)); }
   // Waiting texts join as far as the limits let them; those of a model with routed heads when all others are done. Then
@@ -45,7 +47,11 @@ class SampleEngine {
   // nothing to do. If it throws, all requests are gone.
   bool step();
 
-  enum class End : uint8_t { kNone, kLast, kLength };  // the text goes on; it chose `last`; it has max_length units
+  enum class End : uint8_t {
+    kNone,
+    kLast,
+    kLength
+  };  // the text goes on; it chose one of `ends`; it has max_length units
   struct Chosen {
     Ticket ticket;
     int64_t unit;
@@ -53,6 +59,7 @@ class SampleEngine {
     bool is_given = false;                     // a unit of the prompt; those come before what was chosen behind them
     float log_prob = 0;                        // by the model alone, if it is wanted
     std::vector<kernels::Candidate> top = {};  // the num_top best
+    int64_t kept = 0;  // of the first unit behind a prompt: units of the prompt whose state was kept
   };
   // The units that were chosen since the last call, in their order.
   std::vector<Chosen> take() { return std::exchange(chosen_, {}); }
@@ -64,6 +71,7 @@ class SampleEngine {
     SampleRequest request;
     int64_t read = 0, made = 0;  // units of the prompt, and behind it
     int64_t last_made = 0;
+    int64_t kept = 0;    // units of the prompt that were not computed again
     bool is_new = true;  // the model's state does not have the row
     bool is_gone = false;
     // Nothing follows the prompt's last unit if no unit is wanted behind it.
@@ -82,6 +90,10 @@ class SampleEngine {
   int64_t longest_piece() const;
   void compute();
   void match_state();
+  // Rows from `first` on, which are new, begin behind the pieces of their prompts that are kept.
+  void paste_prefixes(size_t first);
+  // Keeps the pieces that the step read.
+  void keep_prefixes(const Read& read);
   Read read_next();
   void score_prompts(const Read& read);
   void score_prompt(Row& row, const at::Tensor& hidden, int64_t first);
@@ -98,6 +110,7 @@ class SampleEngine {
   // state tells; prompts count whole until then.
   bool reads_whole_ = true;
   std::vector<Chosen> chosen_;
+  PrefixCache prefixes_;
 };
 
 }  // namespace fovea::models

@@ -38,7 +38,7 @@ SampleRequest request_of(Ticket number, int64_t longest) {
 
 // The text that the sampler makes of the request alone.
 std::vector<int64_t> alone(const nn::Model& model, const SampleRequest& request, const SampleEngine::Texts& texts) {
-  SamplingRules rules{request.choice, request.max_length, request.never, texts.last, texts.cut};
+  SamplingRules rules{request.choice, request.max_length, request.never, texts.ends, texts.cut};
   std::vector<int64_t> text;
   const std::vector<Draft> draft = {{request.prompt, request.seed}};
   Sampler(model, rules, ops::PrepackedLayer::Format::kExact).run(draft, [&](size_t, int64_t unit) {
@@ -82,15 +82,100 @@ TEST(SampleEngine, TextsThatJoinAndLeaveAreThoseOfEachAlone) {
        {"full", "topk(4)", "window(5)", "entmax(1.5)", "blocks(4,1)", "random(3)", "2*local(4);1*strided(3)",
         "relu+rmsnorm", "relu+gated-rmsnorm", "window(4)|global(2)", "dilated(3,2)", "fixed(3,1)"}) {
     SCOPED_TRACE(attention);
-    expect_the_texts_of_each_alone(test_model(attention), 600, {.last = 5});
+    expect_the_texts_of_each_alone(test_model(attention), 600, {.ends = {5}});
   }
 }
 
 TEST(SampleEngine, PositionsMemoryAndRoutesToo) {
   expect_the_texts_of_each_alone(test_model("full", "learned"), 60, {});
-  expect_the_texts_of_each_alone(test_model("topk(4)", "rotary"), 600, {.last = 5});
-  expect_the_texts_of_each_alone(test_model("full"), 600, {.last = 5, .cut = {.segment = 100, .memory = 30}});
-  expect_the_texts_of_each_alone(test_model("1*routed(3,4,causal);2*full"), 60, {.last = 5});
+  expect_the_texts_of_each_alone(test_model("topk(4)", "rotary"), 600, {.ends = {5}});
+  expect_the_texts_of_each_alone(test_model("full"), 600, {.ends = {5}, .cut = {.segment = 100, .memory = 30}});
+  expect_the_texts_of_each_alone(test_model("1*routed(3,4,causal);2*full"), 60, {.ends = {5}});
+}
+
+// The units of `prompt` that lie in whole pieces with which an earlier one begins too. The last unit is always read.
+int64_t units_kept(const std::vector<std::vector<int64_t>>& earlier, const std::vector<int64_t>& prompt) {
+  int64_t most = 0;
+  for (const std::vector<int64_t>& one : earlier) {
+    const auto [end, other] = std::ranges::mismatch(one, prompt);
+    most = std::max<int64_t>(most, end - one.begin());
+  }
+  return std::min(most, std::ssize(prompt) - 1) / kPromptPiece * kPromptPiece;
+}
+
+// Prompts that begin alike, one after the other and together, with room for few states and for many.
+TEST(SampleEngine, KeptPrefixesChangeNoBit) {
+  const c10::InferenceMode guard;
+  for (const char* attention : {"full", "topk(4)", "window(5)", "entmax(1.5)"}) {
+    for (const nn::CacheType cache : {nn::CacheType::kModel, nn::CacheType::kInt8}) {
+      SCOPED_TRACE(attention);
+      const nn::Model model = test_model(attention, "rotary");
+      const SearchModel laid_out(model);
+      SampleEngine plain(laid_out, kNoLimits, {.cache = cache}),
+          keeping(laid_out, kNoLimits, {.cache = cache, .prefix_bytes = 1 << 24});
+      SampleEngine narrow(laid_out, kNoLimits, {.cache = cache, .prefix_bytes = 100'000});
+      int64_t kept = 0, expected = 0;
+      std::vector<std::vector<int64_t>> earlier;
+      for (Ticket number = 0; number < 12; ++number) {
+        SampleRequest request = request_of(number, 2);
+        const int64_t length = kPromptPiece * (number % 4) + 17 * (number % 3);
+        for (int64_t i = 0; i < length; ++i)
+          request.prompt.push_back((i * i + (number % 5 == 0 ? i / 300 : 0)) % kBegin);
+        request.num_top = 2;
+        expected += units_kept(earlier, request.prompt);
+        earlier.push_back(request.prompt);
+        Texts texts[3];
+        std::vector<float> scores[3];
+        SampleEngine* const engines[] = {&plain, &keeping, &narrow};
+        for (size_t e = 0; e < 3; ++e) {
+          engines[e]->add(request);
+          while (engines[e]->step()) {
+            for (const SampleEngine::Chosen& chosen : engines[e]->take()) {
+              texts[e][chosen.ticket].push_back(chosen.unit);
+              scores[e].push_back(chosen.log_prob);
+              if (e == 1) kept += chosen.kept;
+            }
+          }
+        }
+        EXPECT_EQ(texts[0], texts[1]);
+        EXPECT_EQ(scores[0], scores[1]);
+        EXPECT_EQ(texts[0], texts[2]);
+        EXPECT_EQ(scores[0], scores[2]);
+      }
+      EXPECT_EQ(kept, expected);
+      EXPECT_GT(kept, 0);
+    }
+  }
+}
+
+TEST(PrefixCache, KeepsTheBytesThatItMay) {
+  struct State : nn::StepTokens {
+    int64_t bytes() const override { return 10'000; }
+  };
+  const auto units = [](int64_t pieces, int64_t first) {
+    std::vector<int64_t> all(static_cast<size_t>(pieces * kPromptPiece), 1);
+    all.front() = first;
+    return all;
+  };
+  PrefixCache cache(50'000);
+  EXPECT_FALSE(cache.wants(units(2, 1)));  // the piece before it is missing
+  for (int64_t first = 1; first < 9; ++first) {
+    for (int64_t pieces = 1; pieces <= 2; ++pieces) {
+      EXPECT_TRUE(cache.wants(units(pieces, first)));
+      cache.add(units(pieces, first), std::make_shared<State>());
+      EXPECT_LE(cache.bytes(), 50'000);
+    }
+    EXPECT_FALSE(cache.wants(units(2, first)));
+    EXPECT_EQ(cache.find(units(3, first), 9).size(), 2U);
+    EXPECT_EQ(cache.find(units(3, first), 1).size(), 1U);
+    EXPECT_EQ(cache.find(units(1, 1), 1).size(), 1U);  // used again and again, it stays
+  }
+  EXPECT_EQ(cache.find(units(2, 3), 9).size(), 0U);
+  PrefixCache none(0);
+  EXPECT_FALSE(none.wants(units(1, 1)));
+  PrefixCache small(9'000);
+  small.add(units(1, 1), std::make_shared<State>());
+  EXPECT_EQ(small.bytes(), 0);
 }
 
 // A prompt of three pieces, against one full pass.
@@ -131,7 +216,7 @@ TEST(SampleEngine, ScoresThePromptBesideOtherTexts) {
   const c10::InferenceMode guard;
   const nn::Model model = test_model("topk(4)");
   SearchModel laid_out(model);
-  for (const SampleEngine::Texts& texts : {SampleEngine::Texts{.last = 5}, {.last = 5, .cut = {100, 30}}}) {
+  for (const SampleEngine::Texts& texts : {SampleEngine::Texts{.ends = {5}}, {.ends = {5}, .cut = {100, 30}}}) {
     SampleRequest request = request_of(1000, 2);
     request.prompt = {kBegin};
     for (int64_t i = 0; i < 2 * kPromptPiece; ++i) request.prompt.push_back(i * i % kBegin);

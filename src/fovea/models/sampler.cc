@@ -15,7 +15,7 @@ Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PrepackedLaye
 void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   const c10::InferenceMode guard;
   if (rules_.max_length == 0) return;
-  SampleEngine engine(model_, kNoLimits, {rules_.last, rules_.cut, rules_.cache});
+  SampleEngine engine(model_, kNoLimits, {rules_.ends, rules_.cut, rules_.cache});
   for (size_t i = 0; i < drafts.size(); ++i) {
     engine.add({.ticket = static_cast<Ticket>(i),
                 .prompt = drafts[i].prompt,

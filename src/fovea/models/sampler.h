@@ -14,10 +14,10 @@ namespace fovea::models {
 // The rules for the units that may follow, and for the end of a text.
 struct SamplingRules {
   search::SampleOptions choice;
-  int64_t max_length = 200;          // units added to a prompt, at most
-  std::vector<int64_t> never = {};   // units that are not chosen, as if their probability were 0
-  std::optional<int64_t> last = {};  // the unit that ends a text
-  nn::StreamCut cut = {};            // how the model reads a text
+  int64_t max_length = 200;         // units added to a prompt, at most
+  std::vector<int64_t> never = {};  // units that are not chosen, as if their probability were 0
+  std::vector<int64_t> ends = {};   // the units that end a text
+  nn::StreamCut cut = {};           // how the model reads a text
   nn::CacheType cache = nn::CacheType::kModel;
 };
 

@@ -102,7 +102,7 @@ TEST(Sampler, TheLastUnitEndsATextAndItsRowLeaves) {
   }
   ASSERT_GT(cut, 3) << "the test has no text that ends early";
   ASSERT_LT(cut, std::ssize(drafts)) << "the test has no text that goes on";
-  rules.last = 5;
+  rules.ends = {5};
   EXPECT_EQ(texts_of(model, rules, drafts), expected);
 }
 

@@ -9,9 +9,12 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/call/checks.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/clause_attention.h"
+#include "fovea/nn/query_factors.h"
 #include "fovea/ops/attention_norm.h"
+#include "fovea/ops/candidate_counts.h"
 #include "fovea/ops/rotary.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -47,24 +50,51 @@ void check_place(const AttentionPlace& place, const LayerSpec& mechanism) {
                     print(mechanism), "'; use shaw(R), alibi or rotary with routed heads"));
 }
 
+// The mechanism if it scales queries, or an empty one.
+LayerSpec if_scaled(const LayerSpec& mechanism) {
+  const bool is_scaled =
+      std::ranges::any_of(mechanism, [](const HeadGroup& group) { return group.spec.scale.has_value(); });
+  return is_scaled ? mechanism : LayerSpec{};
+}
+
+// The outputs of heads [T, H, D] times the sigmoid of the gate's products, [T, H D] or [T, H].
+at::Tensor gated_heads(const at::Tensor& heads, const at::Tensor& products) {
+  return heads * products.sigmoid().view({heads.size(0), heads.size(1), -1}).to(heads.scalar_type());
+}
+
 }  // namespace
 
 Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope) : place_(place) {
   check_place(place, mechanism.training);
-  const int64_t width = place.width, of_keys = 2 * place.key_heads() * place.head_dim();
+  const int64_t width = place.width, inner = place.inner(), of_keys = 2 * place.key_heads() * place.head_dim();
   if (place.kind == AttentionKind::kCross) {
-    q_ = register_module("q", stacked(place, width, scope / "q"));
+    q_ = register_module("q", stacked(place, inner, scope / "q"));
     kv_ = register_module("kv", stacked(place, of_keys, scope / "kv"));
   } else {
-    qkv_ = register_module("qkv", stacked(place, width + of_keys, scope / "qkv"));
+    qkv_ = register_module("qkv", stacked(place, inner + of_keys, scope / "qkv"));
   }
-  const Linear::Shape output = {width, width, xavier_limit(width, width), place.has_out_bias};
+  const Linear::Shape output = {inner, width, xavier_limit(inner, width), place.has_out_bias};
   out_ = register_module("out", std::make_shared<Linear>(output, scope / "out"));
+  if (const std::optional<OutputGate>& gate = mechanism.training.front().spec.gate) {
+    const int64_t rows = gate->per == OutputGate::Per::kHead ? place.heads : inner;
+    const Linear::Shape shape = {width, rows, xavier_limit(width, rows), false};
+    gate_ = register_module("gate", std::make_shared<Linear>(shape, scope / "gate"));
+  }
   const AttentionParameters needs = parameters_of(mechanism.training);
+  if (needs.scale_by_head || needs.scale_by_input) {
+    const QueryFactors::Shape shape = {place.heads, width};
+    factors_ = register_module("scale", std::make_shared<QueryFactors>(needs, shape, scope / "scale"));
+  }
+  if (place.qk_norm_epsilon) {
+    const BlockNorm::Shape shape = {place.head_dim(), BlockNorm::Kind::kRms, *place.qk_norm_epsilon};
+    q_norm_ = register_module("q_norm", std::make_shared<BlockNorm>(shape, scope / "q_norm"));
+    k_norm_ = register_module("k_norm", std::make_shared<BlockNorm>(shape, scope / "k_norm"));
+  }
   if (needs.alpha) alpha_ = register_parameter("alpha", constant_tensor({place.heads}, 0, scope));
+  if (needs.sinks) sinks_ = register_parameter("sinks", constant_tensor({place.heads}, 0, scope));
   // resolve() makes sure that all head groups share the norm.
   if (needs.gain || needs.gate || needs.bias) {
-    const HeadNorm::Width widths = {width, place.head_dim()};
+    const HeadNorm::Width widths = {inner, place.head_dim()};
     head_norm_ =
         register_module("head_norm", std::make_shared<HeadNorm>(mechanism.training.front().spec.norm, widths, scope));
   }
@@ -74,7 +104,8 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
         register_module("relative", std::make_shared<RelativePositions>(place.relative, shape, scope / "relative"));
   }
   if (longest_span(mechanism.training) > 0)
-    spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
+    spans_ =
+        register_module("span", std::make_shared<AdaptiveSpans>(without_layer_stages(mechanism.training), place.spans));
   mixture_ = ClauseMixture(*this, needs, {place.heads, width}, scope);
   if (!clusters_of_heads(mechanism.training).empty())
     routing_ = register_module(
@@ -82,8 +113,11 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   replace_mechanism(mechanism);
 }
 
-void Attention::replace_mechanism(const Mechanism& mechanism) {
+void Attention::replace_mechanism(const Mechanism& given) {
+  const Mechanism mechanism{without_layer_stages(given.training), without_layer_stages(given.evaluation)};
   mechanism_ = mechanism;
+  scaled_ = {if_scaled(given.training), if_scaled(given.evaluation)};
+  gated_ = {given.training.front().spec.gate.has_value(), given.evaluation.front().spec.gate.has_value()};
   const auto layer_of = [&](const LayerSpec& spec) {
     return has_clauses(spec) ? nullptr : resolved_layer(spec, place_.heads);
   };
@@ -94,6 +128,12 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   const AttentionParameters needs = parameters_of(mechanism.evaluation);
   std::string missing = HeadNorm::missing(head_norm_.get(), needs);
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
+  if (needs.sinks && !sinks_.defined()) missing = "learned sinks";
+  if (const std::optional<OutputGate>& gate = mechanism.evaluation.front().spec.gate) {
+    const int64_t rows = gate->per == OutputGate::Per::kHead ? place_.heads : place_.inner();
+    if (!gate_ || gate_->weight.size(0) != rows) missing = cat("the weights of ", OutputGate::kName);
+  }
+  if (const std::string of_scale = QueryFactors::missing(factors_.get(), needs); !of_scale.empty()) missing = of_scale;
   if (const std::string of_mixture = mixture_.missing(needs); !of_mixture.empty()) missing = of_mixture;
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
@@ -109,19 +149,27 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   }
 }
 
+at::Tensor Attention::normed(const std::shared_ptr<BlockNorm>& norm, const at::Tensor& x) {
+  return norm ? (*norm)(x.reshape({-1, x.size(-1)})).view(x.sizes()) : x;
+}
+
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product for q, k and v, whose backward pass is a single stack.
-  const at::Tensor product = (*qkv_)(x), input = mixture_.reads_input() ? x : at::Tensor();
+  const at::Tensor product = (*qkv_)(x), input = reads_input() ? x : at::Tensor();
   const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
-  if (place_.rotary || keys < place_.heads) {
+  if (place_.rotary || q_norm_ || keys < place_.heads) {
     const at::Tensor heads = product.view({x.size(0), place_.heads + 2 * keys, head_dim});
-    if (!place_.rotary) {
+    if (!place_.rotary || q_norm_) {
       const auto parts = heads.split_with_sizes({place_.heads, keys, keys}, 1);
-      return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor(), input};
+      const at::Tensor q = normed(q_norm_, parts[0]), k = normed(k_norm_, parts[1]);
+      const at::Tensor unturned = has_terms() ? q : at::Tensor();
+      if (!place_.rotary) return {q, k, parts[2], unturned, input};
+      return {ops::rotary(q, positions, *place_.rotary), ops::rotary(k, positions, *place_.rotary), parts[2], unturned,
+              input};
     }
     // The rotation below may work in place, so the unturned queries are copied first.
     const at::Tensor unturned = has_terms() ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
-    const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
+    const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, *place_.rotary);
     return {turned.q, turned.k, turned.v, unturned, input};
   }
   const auto parts = product.view({x.size(0), 3, place_.heads, head_dim}).unbind(1);
@@ -137,40 +185,45 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
     const at::Tensor product = ops::linear(tokens.x, rows(qkv_->weight), rows(qkv_->bias));
     return product.view({tokens.x.size(0), count, head_dim});
   };
-  const at::Tensor q = heads(queries, 0, place_.heads);
+  const at::Tensor q = normed(q_norm_, heads(queries, 0, place_.heads));
   const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
-  const at::Tensor unturned = has_terms() ? q : at::Tensor();
+  const at::Tensor k = normed(k_norm_, halves[0]), unturned = has_terms() ? q : at::Tensor();
   // Routed heads whose keys are the queries read the queries' projection of the keys' tokens too.
   std::vector<at::Tensor> routed;
   int64_t first = 0;
   for (const HeadGroup& group : mechanism_.training) {
     const Routed* route = group.spec.route();
     if (route && route->has_centroids() && shares_keys(*route, place_.kind, place_.routing.routing_keys))
-      routed.push_back(heads(keys, first, group.num_heads));
+      routed.push_back(normed(q_norm_, heads(keys, first, group.num_heads)));
     first += group.num_heads;
   }
   const at::Tensor all = routed.empty() ? at::Tensor() : routed.size() == 1 ? routed[0] : at::cat(routed, 1);
-  if (!place_.rotary) return {q, halves[0], halves[1], unturned, {}, all};
+  const at::Tensor input = reads_input() ? queries.x : at::Tensor();
+  if (!place_.rotary) return {q, k, halves[1], unturned, input, all};
   const auto turned = [&](const at::Tensor& x, const at::Tensor& positions) {
-    return x.defined() ? ops::rotary(x, positions, place_.rotary->base) : x;
+    return x.defined() ? ops::rotary(x, positions, *place_.rotary) : x;
   };
-  return {turned(q, queries.positions), turned(halves[0], keys.positions), halves[1], unturned, {},
+  return {turned(q, queries.positions), turned(k, keys.positions), halves[1], unturned, input,
           turned(all, keys.positions)};
 }
 
 at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
-  const at::Tensor q = stacked.narrow(1, 0, place_.heads);
+  const at::Tensor q = stacked.narrow(1, 0, place_.heads), k = stacked.narrow(1, place_.heads, place_.key_heads());
+  if (q_norm_) {
+    q.copy_(normed(q_norm_, q));
+    k.copy_(normed(k_norm_, k));
+  }
   if (!place_.rotary) return has_terms() ? q : at::Tensor();
   const at::Tensor unturned = has_terms() ? q.clone() : at::Tensor();
-  const ops::RotaryHeads turned = ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
+  const ops::RotaryHeads turned = ops::rotary_heads(stacked, place_.heads, positions, *place_.rotary);
   if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
   q.copy_(turned.q);
-  stacked.narrow(1, place_.heads, place_.key_heads()).copy_(turned.k);
+  k.copy_(turned.k);
   return unturned;
 }
 
 at::Tensor Attention::project_query(const at::Tensor& x) const {
-  return (*q_)(x).view({x.size(0), place_.heads, place_.width / place_.heads});
+  return (*q_)(x).view({x.size(0), place_.heads, place_.head_dim()});
 }
 
 Projected Attention::project_memory(const at::Tensor& memory) const {
@@ -187,9 +240,10 @@ ops::AttentionOptions Attention::options() const {
   const AttentionParameters needs = parameters_of(mechanism_.training);
   // bfloat16 would keep two digits of a learned alpha, so it is computed in float32 at least.
   if (needs.alpha) {
-    options.alpha =
-        (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);
+    options.alpha = (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1)
+                        .clamp_min(kernels::kLeastAlpha);
   }
+  if (needs.sinks) options.sinks = sinks_;
   if (head_norm_) head_norm_->fill(options, needs);
   return options;
 }
@@ -218,12 +272,19 @@ Projected Attention::with_terms(const Projected& inputs, const Tables& tables, o
       options.k_begins = cold.begins;
       options.k_lengths = cold.lengths;
     }
-    return {inputs.q, cold.k, cold.v};
+    return {inputs.q, cold.k, cold.v, {}, inputs.input};
   }
   if (!relative_) return inputs;
   const double scale = 1 / std::sqrt(static_cast<double>(inputs.q.size(-1)));
   options.offsets = relative_->terms(inputs.unturned, tables.relative, scale);
   return {relative_->content(inputs.q), inputs.k, inputs.v, {}, inputs.input};
+}
+
+at::Tensor Attention::scaled(const Projected& inputs, const ops::AttentionOptions& options,
+                             const LayerSpec& mechanism) const {
+  if (mechanism.empty()) return inputs.q;
+  const at::Tensor counts = ops::candidate_counts(mechanism, inputs.q, inputs.k, options).to(inputs.q.device());
+  return (inputs.q * (*factors_)(mechanism, counts, inputs.input).unsqueeze(-1)).to(inputs.q.scalar_type());
 }
 
 ops::RoutingInputs Attention::routing() const {
@@ -238,8 +299,10 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   call.q_offsets = offsets.queries, call.k_offsets = offsets.keys;
   call.dropout = dropout.rate, call.dropout_seed = dropout.seed;
   const Tables terms = has_terms() ? tables(longest(offsets.keys), projected.q.options(), context.training) : Tables();
-  const Projected inputs = with_terms(projected, terms, call);
-  if (has_clauses(mechanism_of(context))) return output(attend_to_clauses(inputs, offsets, call, context));
+  Projected inputs = with_terms(projected, terms, call);
+  inputs.q = scaled(inputs, call, context.training ? scaled_.training : scaled_.evaluation);
+  if (has_clauses(mechanism_of(context)))
+    return output(attend_to_clauses(inputs, offsets, call, context), projected.input, context);
 
   const AttentionObserver* observer = AttentionObserver::current();
   RoutedPass routed({place_.routing, routing_, projected.memory_queries}, context, observer != nullptr);
@@ -255,7 +318,7 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
   routed.report(context);
-  return output(mixed);
+  return output(mixed, projected.input, context);
 }
 
 at::Tensor Attention::attend_to_clauses(const Projected& inputs, const PackedOffsets& offsets,
@@ -273,22 +336,29 @@ at::Tensor Attention::attend_to_clauses(const Projected& inputs, const PackedOff
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const {
-  return ops::attention(inputs.q, inputs.k, inputs.v, spans_ ? tables.spans.layer : evaluation_, options);
+  const at::Tensor q = scaled(inputs, options);
+  return ops::attention(q, inputs.k, inputs.v, spans_ ? tables.spans.layer : evaluation_, options);
 }
 
-at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
+at::Tensor Attention::output(const at::Tensor& heads, const at::Tensor& x, const ForwardContext& context) const {
+  const bool is_gated = context.training ? gated_.training : gated_.evaluation;
+  const at::Tensor z = is_gated ? gated_heads(heads, (*gate_)(x)) : heads;
+  return (*out_)(z.reshape({-1, place_.inner()}));
+}
 
 Attention::Prepacked Attention::prepacked(ops::PrepackedLayer::Format format) const {
-  return {(qkv_ ? qkv_ : q_)->prepacked(format), out_->prepacked(format), place_.heads};
+  return {(qkv_ ? qkv_ : q_)->prepacked(format), out_->prepacked(format),
+          gated_.evaluation ? std::optional(gate_->prepacked(format)) : std::nullopt, place_.heads, place_.head_dim()};
 }
 
 at::Tensor Attention::Prepacked::project(const at::Tensor& x) const {
   const at::Tensor projected = in(x);
-  return projected.view({x.size(0), projected.size(1) * heads / x.size(1), x.size(1) / heads});
+  return projected.view({x.size(0), projected.size(1) / head_dim, head_dim});
 }
 
-at::Tensor Attention::Prepacked::output(const at::Tensor& mixed) const {
-  return out(mixed.reshape({mixed.size(0), mixed.size(1) * mixed.size(2)}));
+at::Tensor Attention::Prepacked::output(const at::Tensor& mixed, const at::Tensor& x) const {
+  const at::Tensor z = gate ? gated_heads(mixed, (*gate)(x)) : mixed;
+  return out(z.reshape({z.size(0), z.size(1) * z.size(2)}));
 }
 
 }  // namespace fovea::nn

@@ -10,31 +10,35 @@
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/head_norm.h"
 #include "fovea/nn/layers.h"
+#include "fovea/nn/query_factors.h"
 #include "fovea/nn/relative_positions.h"
 #include "fovea/nn/routing.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
 
-// One attention of a layer: projections, mechanism, output projection. The model has H heads of width D and M = H D;
-// keys and values have K heads.
+// One attention of a layer: projections, mechanism, output projection. The model has width M and H heads of width D,
+// where M = H D unless D is given; keys and values have K heads.
 namespace fovea::nn {
 
 // The place of an attention in a model; fixed when the model is built.
 struct AttentionPlace {
   int64_t width = 0, heads = 0;
-  int64_t heads_kv = 0;  // of k and v, a divisor of heads; 0: heads
+  int64_t heads_kv = 0;    // of k and v, a divisor of heads; 0: heads
+  int64_t head_width = 0;  // 0: width / heads
   AttentionKind kind = AttentionKind::kSelf;
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
   bool has_qkv_bias = true, has_out_bias = true;
-  std::optional<Rotary> rotary = {};             // self-attention: q and k turn by their positions
+  std::optional<RotaryAngles> rotary = {};       // self-attention: q and k turn by their positions
+  std::optional<double> qk_norm_epsilon = {};    // self-attention: q and k have an RMS norm before that turn
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads
   SpanScheme spans = {};                         // of heads with an adaptive span
 
-  int64_t key_heads() const { return heads_kv == 0 ? heads : heads_kv; }  // K
-  int64_t head_dim() const { return width / heads; }
+  int64_t key_heads() const { return heads_kv == 0 ? heads : heads_kv; }             // K
+  int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }  // D
+  int64_t inner() const { return heads * head_dim(); }                               // H D
 };
 
 // A mechanism's canonical text in both phases.
@@ -46,7 +50,7 @@ struct Mechanism {
 struct Projected {
   at::Tensor q, k, v;
   at::Tensor unturned = {};        // q without its turn by positions, if terms by offset need it
-  at::Tensor input = {};           // the layer's input [T, M], if weights of a mixture by token need it
+  at::Tensor input = {};           // what q was projected from [T, M], if reads_input()
   at::Tensor memory_queries = {};  // ops::RoutingInputs
 };
 
@@ -60,10 +64,12 @@ struct PackedOffsets {
   at::Tensor queries, keys;
 };
 
-// A pass is, for a mechanism A over q, k and v: out(norm(A(q, k, v) with the terms by offset)).
-// Parameters: qkv (self) or q and kv (cross), out: Linear; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a);
-// head_norm...: those of HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of RelativePositions;
-// span...: those of AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
+// A pass is, for a mechanism A over q, k and v: out(gate(norm(A(q f, k, v) with the terms by offset), x)), f the
+// factors of the queries of `scaled`, which the terms do not have. Parameters: qkv (self) or q and kv (cross), out:
+// Linear; gate.weight [H D or H, M] for gate (spec/output_gate.h); scale...: those of QueryFactors; q_norm, k_norm [D]:
+// BlockNorm; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); sinks [H] for sink; head_norm...: those of
+// HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of RelativePositions; span...: those of
+// AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -74,6 +80,8 @@ class Attention : public torch::nn::Module {
   Projected project(const PlacedTokens& queries, const PlacedTokens& keys) const;
   // The two halves of cross-attention.
   at::Tensor project_query(const at::Tensor& x) const;
+  // Whether a gate, a scale or weights by token need Projected::input.
+  bool reads_input() const { return gate_ || mixture_.reads_input() || (factors_ && factors_->reads_input()); }
   Projected project_memory(const at::Tensor& memory) const;  // q undefined
 
   // A full pass over a packed batch -> [T, M].
@@ -96,29 +104,39 @@ class Attention : public torch::nn::Module {
   // Sets the terms by offset in `options` and returns the inputs that go with them. `options` must already have the
   // offsets of the queries and keys of all sequences.
   Projected with_terms(const Projected& inputs, const Tables& tables, ops::AttentionOptions& options) const;
-  // Runs the mechanism alone, in evaluation: [T, H, D].
+  // q of `inputs`, times the factors of scaled queries, in evaluation. Options as for with_terms().
+  at::Tensor scaled(const Projected& inputs, const ops::AttentionOptions& options) const {
+    return scaled(inputs, options, scaled_.evaluation);
+  }
+  // Runs the mechanism on scaled queries, in evaluation: [T, H, D].
   at::Tensor mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
   struct Prepacked {
     ops::PrepackedLayer in, out;
-    int64_t heads;
-    at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, H + 2 K, D], or [T, H, D] of cross-attention
-    at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
+    std::optional<ops::PrepackedLayer> gate;
+    int64_t heads, head_dim;
+    at::Tensor project(const at::Tensor& x) const;  // [T, M] -> [T, H + 2 K, D], or [T, H, D] of cross-attention
+    // [T, H, D], and the input of project() -> [T, M]
+    at::Tensor output(const at::Tensor& mixed, const at::Tensor& x) const;
   };
   Prepacked prepacked(ops::PrepackedLayer::Format format) const;
-  // Turns q and k by their positions as project() does, in place in `stacked` [T, H + 2 K, D], the result of
-  // Prepacked::project(). Returns Projected::unturned.
+  // Norms q and k and turns them by their positions as project() does, in place in `stacked` [T, H + 2 K, D], the
+  // result of Prepacked::project(). Returns Projected::unturned.
   at::Tensor turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 
   const AttentionPlace& place() const { return place_; }
-  const Mechanism& mechanism() const { return mechanism_; }
+  const Mechanism& mechanism() const { return mechanism_; }  // as a function of q, k and v
   // Throws an Error if `mechanism` needs parameters that were not trained.
   void require_parameters(const Mechanism& mechanism) const;
   void replace_mechanism(const Mechanism& mechanism);
 
  private:
-  at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
+  // [T, H, D], and Projected::input -> [T, M]
+  at::Tensor output(const at::Tensor& heads, const at::Tensor& x, const ForwardContext& context) const;
+  // The norm of q or k, [T, any, D]; x itself without one.
+  static at::Tensor normed(const std::shared_ptr<BlockNorm>& norm, const at::Tensor& x);
   Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;
+  at::Tensor scaled(const Projected& inputs, const ops::AttentionOptions& options, const LayerSpec& mechanism) const;
   const LayerSpec& mechanism_of(const ForwardContext& context) const {
     return context.training ? mechanism_.training : mechanism_.evaluation;
   }
@@ -129,13 +147,20 @@ class Attention : public torch::nn::Module {
   AttentionPlace place_;
   Mechanism mechanism_;
   AttentionLayerPointer training_, evaluation_;  // of the mechanism; null where it has clauses
-  std::shared_ptr<Linear> qkv_, q_, kv_, out_;
-  std::shared_ptr<HeadNorm> head_norm_;  // null without a norm that has parameters
+  struct Gated {
+    bool training = false, evaluation = false;
+  };
+  Gated gated_;       // whether the mechanism has a gate
+  Mechanism scaled_;  // the mechanism with its stage `scaled`; empty without one
+  std::shared_ptr<Linear> qkv_, q_, kv_, out_, gate_;
+  std::shared_ptr<BlockNorm> q_norm_, k_norm_;  // null without norms of q and k
+  std::shared_ptr<HeadNorm> head_norm_;         // null without a norm that has parameters
+  std::shared_ptr<QueryFactors> factors_;       // null without scaled queries
   std::shared_ptr<RelativePositions> relative_;
   std::shared_ptr<AdaptiveSpans> spans_;  // null without a span
   std::shared_ptr<Routing> routing_;      // null without centroids
   ClauseMixture mixture_;
-  at::Tensor alpha_;
+  at::Tensor alpha_, sinks_;
 };
 
 }  // namespace fovea::nn

@@ -39,6 +39,11 @@ ops::NarrowRows CacheRows::narrow_half(int64_t which) const {
   return {data_.select(1, which), steps_.defined() ? steps_.select(1, which) : at::Tensor()};
 }
 
+int64_t CacheRows::bytes() const {
+  const auto of = [](const at::Tensor& x) { return x.defined() ? static_cast<int64_t>(x.nbytes()) : 0; };
+  return of(data_) + of(steps_);
+}
+
 void CacheRows::write(const at::Tensor& kept, const at::Tensor& places, int64_t first) {
   if (is_narrow_) {
     for (const int64_t which : {0, 1}) ops::pack_narrow_rows(kept.select(1, which), narrow_half(which), places, first);
@@ -70,7 +75,7 @@ bool reads_narrow_rows(const Attention& attention) {
   if (attention.has_terms() || layer.size() != 1 || attention.place().head_dim() > ops::most_narrow_head_dim())
     return false;
   const AttentionSpec& spec = layer.front().spec;
-  return spec.route() == nullptr && spec.pairs().is_full() && !spec.select &&
+  return spec.route() == nullptr && spec.pairs().is_full() && !spec.selects() &&
          std::holds_alternative<Softmax>(spec.transform) && std::holds_alternative<NoNorm>(spec.norm);
 }
 

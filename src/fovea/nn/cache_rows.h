@@ -34,6 +34,7 @@ class CacheRows {
   bool is_defined() const { return data_.defined(); }
   bool is_narrow() const { return is_narrow_; }
   int64_t tokens() const { return data_.defined() ? data_.size(0) : 0; }
+  int64_t bytes() const;
   // Keys (0) or values (1) in the model's type, [tokens, H, D]; not of a narrow buffer.
   at::Tensor half(int64_t which) const { return data_.select(1, which); }
   ops::NarrowRows narrow_half(int64_t which) const;

@@ -50,7 +50,9 @@ ops::AttentionOptions options_of(const ClauseHeads& heads, const ops::AttentionO
   ops::AttentionOptions options = shared;
   options.gain.reset(), options.gate.reset(), options.bias.reset();
   if (has_all_heads) return options;
-  if (options.alpha) options.alpha = options.alpha->narrow(0, heads.first, heads.count);
+  for (std::optional<at::Tensor>* learned : {&options.alpha, &options.sinks}) {
+    if (*learned) *learned = (*learned)->narrow(0, heads.first, heads.count);
+  }
   // Heads of a group count from 0.
   options.dropout_seed = derive_seed(shared.dropout_seed, group);
   return options;
@@ -94,7 +96,8 @@ std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, cons
   const ops::OffsetTerms& terms = options.offsets;
   const bool has_terms =
       terms.by_head.defined() || terms.by_query.defined() || terms.queries.defined() || terms.values.defined();
-  const bool plain = group.part->text == Full::kName && options.dropout == 0 && !has_terms && !options.scale;
+  const bool plain =
+      group.part->groups[0].spec == AttentionSpec() && options.dropout == 0 && !has_terms && !options.scale;
   if (!group.clauses || !group.clauses->is_mixture() || !plain || inputs.clauses == nullptr) return std::nullopt;
   const auto own = [&](const at::Tensor& x) { return x.narrow(1, group.first, group.count); };
   ops::ClauseMixInputs in{own(inputs.q), own(inputs.k), own(inputs.v), {}, inputs.offsets, {}};

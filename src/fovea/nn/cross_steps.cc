@@ -22,9 +22,11 @@ at::Tensor mix_at_positions(const Attention& attention, Projected inputs, ops::A
   }
   const at::Tensor places = index_tensor(newest).to(inputs.q.device());
   const auto pad = [&](const at::Tensor& x) {
-    return at::zeros({offsets.back(), x.size(1), x.size(2)}, x.options()).index_copy_(0, places, x);
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[0] = offsets.back();
+    return at::zeros(shape, x.options()).index_copy_(0, places, x);
   };
-  inputs.q = pad(inputs.q);
+  inputs.q = pad(inputs.q), inputs.input = pad(inputs.input);
   ops::RoutingInputs routed;
   if (options.routing != nullptr) {
     for (const at::Tensor& output : options.routing->outputs) routed.outputs.push_back(pad(output));
@@ -78,9 +80,10 @@ void CrossSteps::index_rows() {
   }
 }
 
-at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const {
+at::Tensor CrossSteps::mix(size_t layer, const Queries& queries, std::span<const int64_t> lengths) const {
   const Layer& of = layers_[layer];
-  const Projected inputs = {q, of.keys.k.narrow(0, 0, used_), of.keys.v.narrow(0, 0, used_)};
+  const at::Tensor& q = queries.q;
+  const Projected inputs = {q, of.keys.k.narrow(0, 0, used_), of.keys.v.narrow(0, 0, used_), {}, queries.input};
   ops::AttentionOptions options = of.options;
   ops::RoutingInputs routed;
   if (of.routing) {

@@ -13,8 +13,12 @@ class CrossSteps {
  public:
   // sentences[r] is the sentence of `other` that row r reads, in ascending order, here and after inherit().
   CrossSteps(const Stack& stack, const OtherSide& other, const std::vector<int64_t>& sentences);
-  // q [R, H, D], of the newest token of each row -> [R, H, D]. lengths[r] counts row r's tokens, this one included.
-  at::Tensor mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const;
+  // The newest token of each row: q [R, H, D], and what it was projected from [R, M].
+  struct Queries {
+    at::Tensor q, input;
+  };
+  // Returns [R, H, D]. lengths[r] counts row r's tokens, this one included.
+  at::Tensor mix(size_t layer, const Queries& queries, std::span<const int64_t> lengths) const;
   void inherit(std::span<const int64_t> parents);
   // Whether sentences can be added: routed heads lay out the keys of all sentences at once.
   bool can_add() const;

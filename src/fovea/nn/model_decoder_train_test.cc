@@ -71,7 +71,8 @@ void expect_same_gradients(torch::nn::Module& model, const std::function<at::Ten
 TEST(Recomputation, ChangesNoBitOfADecoderOnlyModel) {
   const Packed text = random_batch({3, 12, 1}, 17, 1);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
-    for (const char* attention : {"full", "topk(2)", "random(2)", "entmax(learned)", "relu+gated-rmsnorm"}) {
+    for (const char* attention : {"full", "topk(2)", "random(2)", "entmax(learned)", "topk(2)+sink+gate",
+                                  "relu+gated-rmsnorm", "1*scaled;1*topk(2);1*entmax(1.5)+scaled"}) {
       for (const char* norm : {"pre", "post"}) {
         DecoderConfig config = trained(attention);
         config.dec_depth = 3;

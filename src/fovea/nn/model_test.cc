@@ -33,6 +33,8 @@ std::vector<Specs> all_specs() {
   }
   all.push_back({"2*window(2);1*topk(2)", "1*topk(1);2*sparsemax"});
   all.push_back({"1*entmax(learned);1*full;1*relu", "1*random(2);2*entmax(learned)"});
+  all.push_back({"1*entmax(learned);1*sink;1*topk(2)+sink", "1*random(2);2*sink"});
+  all.push_back({"2*window(3)+gate;1*topk(2)+gate", "topk(2)+gate(head)"});
   return all;
 }
 

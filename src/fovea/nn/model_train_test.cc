@@ -29,6 +29,10 @@ TEST(TransformerGradients, EqualCentralDifferences) {
       {"topk(2)", "post"},
       {"relu+gated-rmsnorm", "post"},
       {"entmax(learned)+layernorm", "pre"},
+      {"topk(2)+gate", "pre"},
+      {"relu+rmsnorm+gate(head)", "post"},
+      {"topk(3)+scaled", "pre"},
+      {"1*entmax(1.5)+scaled+rmsnorm;1*scaled+rmsnorm;1*full+rmsnorm", "post"},
       {"1*topk(2)+gelu+rmsnorm-xavier;2*random(3)+rmsnorm-xavier", "pre"}};
   for (const auto& [attention, norm] : norm_of) {
     SCOPED_TRACE(attention);
@@ -236,6 +240,10 @@ TEST(EncoderDecoder, OverridesAreThoseOfAModelTrainedSo) {
   };
   EXPECT_NE(message("relu+gated-rmsnorm").find("it needs its norm's gate, which this model"), std::string::npos);
   EXPECT_NE(message("entmax(learned)").find("a learned alpha"), std::string::npos);
+  EXPECT_NE(message("full+gate").find("the weights of gate"), std::string::npos);
+  EXPECT_NE(message("full+scaled").find("it needs the weights of scaled, which this model"), std::string::npos);
+  EXPECT_NE(message("sparsemax+scaled").find("the weights of scaled beside entmax"), std::string::npos);
+  EXPECT_NE(message("full+sigmoid").find("give the number, such as sigmoid(-6.93"), std::string::npos);
   EXPECT_NE(message("clause(1)"), "");                                                     // clauses are an encoder's
   EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));  // nothing changed
 

@@ -39,7 +39,7 @@ RoutingSteps::RoutingSteps(const Attention& attention, int64_t rows)
     if (!part.spec.route()) continue;
     Group group;
     group.spec = part.spec;
-    group.within = ops::spec_within_cluster(part.spec, options_.kind, inputs_);
+    group.within = layer_of(ops::spec_within_cluster(part.spec, options_.kind, inputs_), 1);
     group.first_head = first, group.heads = part.num_heads;
     group.limits_own_keys = limits_own_keys(*part.spec.route(), options_.kind, inputs_.keys);
     if (part.spec.route()->has_centroids()) {
@@ -233,13 +233,14 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
                                 const Cache* cache) const {
   const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys) : group.keys;
   const at::Tensor values = cache != nullptr ? flat_rows(cache->values) : group.values;
-  ops::LayerCall arguments = ops::layer_call({}, layer_of(group.within, 1));
+  ops::LayerCall arguments = ops::layer_call({}, group.within);
   arguments.kind = group.limits_own_keys ? AttentionKind::kCross : options_.kind;
   arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
   arguments.seed = options_.seed, arguments.layer = options_.layer;
   arguments.k_tokens = index_tensor(lists.keys);
-  // All heads take one call, unless each has an alpha of its own: then each head takes one.
-  const bool by_head = options_.alpha.has_value() && learns_argument(group.spec.transform);
+  // All heads take one call, unless each has a learned number of its own: then each head takes one.
+  const std::optional<at::Tensor>& learned = learns_sink(group.spec.transform) ? options_.sinks : options_.alpha;
+  const bool by_head = learned.has_value() && learns_argument(group.spec.transform);
   const int64_t calls = by_head ? group.heads : 1;
   std::vector<at::Tensor> parts;
   for (int64_t call = 0; call < calls; ++call) {
@@ -257,7 +258,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
     arguments.k_begins = part(lists.key_begins);
     arguments.k_lengths = part(lists.key_lengths);
     arguments.first_head = group.first_head + call;
-    if (by_head) arguments.alpha = options_.alpha->narrow(0, group.first_head + call, 1);
+    if (by_head) arguments.alpha = learned->narrow(0, group.first_head + call, 1);
     parts.push_back(ops::attend({queries.narrow(0, begin, end - begin), keys, values}, arguments).out);
   }
   at::Tensor mixed = at::cat(parts);

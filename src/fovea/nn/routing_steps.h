@@ -49,7 +49,8 @@ class RoutingSteps {
     std::vector<std::vector<int32_t>> members;  // causal: positions in each cluster, ascending
   };
   struct Group {
-    AttentionSpec spec, within;
+    AttentionSpec spec;
+    AttentionLayerPointer within;       // the mechanism within a cluster
     int64_t first_head = 0, heads = 0;  // in the layer
     bool limits_own_keys = false;       // spec/routed.h
     at::Tensor centroids;               // [heads, c, D], or undefined

@@ -112,6 +112,7 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
   setup.place = {.width = config.dim_emb,
                  .heads = config.transformer_heads,
                  .heads_kv = config.transformer_heads_kv,
+                 .head_width = config.transformer_dim_head,
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
                  .seed = place.attention_seed,
@@ -119,7 +120,10 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .has_out_bias = config.transformer_biases == "all",
                  .routing = config};
   if (sublayer == Sublayer::kCross) return setup;
-  setup.place.rotary = find_scheme<Rotary>(positions.schemes);
+  if (const auto rotary = find_scheme<Rotary>(positions.schemes))
+    setup.place.rotary = angles_of(*rotary, head_dim_of(config));
+  if (config.transformer_norm_qk == "rms")
+    setup.place.qk_norm_epsilon = config.norm_epsilon > 0 ? config.norm_epsilon : 1e-6;
   setup.place.relative = positions.relative;
   setup.place.spans = positions.spans;
   return setup;
@@ -204,12 +208,12 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
     : config_(config),
       place_(place),
       relative_(place.recurrent ? PositionSchemes() : parse_positions(config.transformer_positions)) {
-  relative_.register_shared(owner, config.transformer_heads, config.dim_emb / config.transformer_heads, scope);
+  relative_.register_shared(owner, config.transformer_heads, head_dim_of(config), scope);
   spans_.config = config;
   int64_t longest = 0;
   for (int64_t i = 0; i < place.depth && !place.recurrent; ++i)
     longest = std::max(longest, longest_span(mechanisms(place.self, i).training));
-  spans_.register_table(owner, longest, config.dim_emb / config.transformer_heads, scope);
+  spans_.register_table(owner, longest, head_dim_of(config), scope);
   const StackPositions positions = {parse_positions(config.transformer_positions), relative_, spans_};
   auto list = owner.register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < place.depth; ++i) {
@@ -286,6 +290,7 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
                 const Attention& attention = *layers_[i]->cross_attention;
                 Projected projected = attention.project_memory(other->encoded);
                 projected.q = attention.project_query(x);
+                if (attention.reads_input()) projected.input = x;
                 return attention.attend(projected, {input.offsets, other->offsets},
                                         dropout.attention(DropoutPlace::kCrossAttention, i), dropout.context);
               },

@@ -23,7 +23,9 @@
 //   heads
 //                                                             of k and v of D each M + 2 K D in place of 3 M
 //                          .out.{weight [M, M], bias [M]}
-//                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them
+//                          .gate.weight [M, M] or [H, M]                    gate, gate(head)
+//                          .scale.{weight [H], base.weight, power.weight [H, M]}    scaled
+//                          .head_norm.{gain, gate, bias} [M], .alpha, sinks [H] as the mechanism needs them
 //                          .routing.{centroids, counts, means}               buffers of routed heads, see routing.h
 //                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
 //                          .span.share [S]                                  of the S heads with an adaptive span

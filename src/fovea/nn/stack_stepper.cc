@@ -20,6 +20,20 @@ StepCache empty_cache(const StackStepper::Parts& parts, StepRows kind, int64_t r
       kind, rows, {parts.stack.place().depth, place.key_heads(), place.head_dim()}, parts.embedding.weight().options()};
 }
 
+class CopiedTokens final : public StepTokens {
+ public:
+  explicit CopiedTokens(std::vector<CacheRows> layers) : layers_(std::move(layers)) {}
+  int64_t bytes() const override {
+    int64_t sum = 0;
+    for (const CacheRows& rows : layers_) sum += rows.bytes();
+    return sum;
+  }
+  const std::vector<CacheRows>& layers() const { return layers_; }
+
+ private:
+  std::vector<CacheRows> layers_;
+};
+
 }  // namespace
 
 StackStepper::StackStepper(const Parts& parts, StepRows kind, int64_t rows, std::optional<CrossSteps> cross)
@@ -134,19 +148,20 @@ at::Tensor StackStepper::self_attention(size_t layer, const at::Tensor& x, const
   const at::Tensor q = stacked.narrow(1, 0, packed.heads);
   if (cache_.is_narrow(layer)) {
     const ops::AttentionOptions& places = options_[layer];
-    return packed.output(
-        attend_narrow(q, {cache_.layer_rows(layer), *places.q_offsets, *places.k_begins, *places.k_lengths}));
+    const CacheRows& rows = cache_.layer_rows(layer);
+    const at::Tensor scaled = attention.scaled({q, rows.narrow_half(0).data, {}, {}, x}, places);
+    return packed.output(attend_narrow(scaled, {rows, *places.q_offsets, *places.k_begins, *places.k_lengths}), x);
   }
-  const Projected inputs = {q, cache_.keys(layer), cache_.values(layer), unturned};
+  const Projected inputs = {q, cache_.keys(layer), cache_.values(layer), unturned, x};
   ops::AttentionOptions options = options_[layer];
   options.screen = cache_.key_screen(layer);
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
-  if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options));
+  if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options), x);
   const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, *options.k_lengths, options.k_tokens};
   ops::RoutingInputs routed;
   routed.outputs = routing->mix(inputs.q, *options.q_offsets, &cache);
   options.routing = &routed;
-  return packed.output(attention.mix(mixed, tables_[layer], options));
+  return packed.output(attention.mix(mixed, tables_[layer], options), x);
 }
 
 void StackStepper::lengthen_tables() {
@@ -164,7 +179,7 @@ void StackStepper::lengthen_tables() {
 
 at::Tensor StackStepper::cross_attention(size_t layer, const at::Tensor& x) const {
   const Attention::Prepacked& packed = *layers_->layers[layer].cross_attention;
-  return packed.output(cross_->mix(layer, packed.project(x), cache_.lengths()));
+  return packed.output(cross_->mix(layer, {packed.project(x), x}, cache_.lengths()), x);
 }
 
 void StackStepper::reorder(const std::vector<int64_t>& parents) {
@@ -179,6 +194,18 @@ void StackStepper::reorder(const std::vector<int64_t>& parents) {
 
 bool StackStepper::can_add() const {
   return (!cross_ || cross_->can_add()) && std::ranges::none_of(routing_, [](const auto& of) { return of != nullptr; });
+}
+
+std::shared_ptr<const StepTokens> StackStepper::copy_tokens(int64_t row, int64_t first, int64_t count) const {
+  const c10::InferenceMode guard;
+  TORCH_CHECK(can_add() && !cross_, "only rows that can be added are copied");
+  return std::make_shared<CopiedTokens>(cache_.copy_tokens(row, {first, count}));
+}
+
+void StackStepper::paste_tokens(int64_t row, const StepTokens& tokens) {
+  const c10::InferenceMode guard;
+  TORCH_CHECK(can_add() && !cross_, "only rows that can be added are copied");
+  cache_.paste_tokens(row, dynamic_cast<const CopiedTokens&>(tokens).layers());
 }
 
 void StackStepper::add_rows(int64_t count) {

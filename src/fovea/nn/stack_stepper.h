@@ -31,6 +31,8 @@ class StackStepper : public Stepper {
   bool can_add() const override;
   void add_rows(int64_t count) override;
   void add_sentences(const OtherSide& other) override;
+  std::shared_ptr<const StepTokens> copy_tokens(int64_t row, int64_t first, int64_t count) const override;
+  void paste_tokens(int64_t row, const StepTokens& tokens) override;
   int64_t rows() const override { return cache_.rows(); }
   std::span<const int64_t> lengths() const override { return cache_.lengths(); }
 

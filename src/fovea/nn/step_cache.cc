@@ -204,6 +204,32 @@ void StepCache::add_rows(int64_t count) {
   lengths_.resize(static_cast<size_t>(all), 0);
 }
 
+std::vector<CacheRows> StepCache::copy_tokens(int64_t row, const TokenRange& range) const {
+  TORCH_CHECK(kind_ == Rows::kApart && range.first + range.count <= lengths_.at(static_cast<size_t>(row)),
+              "a row that is apart has the tokens");
+  const int64_t from = slots_[static_cast<size_t>(row)] * capacity_ + range.first;
+  std::vector<CacheRows> copies;
+  for (size_t layer = 0; layer < buffers_.size(); ++layer) {
+    copies.push_back(new_buffer(layer, range.count));
+    copies.back().take(buffers_[layer], std::array{TokenMove{from, 0, range.count}});
+  }
+  return copies;
+}
+
+void StepCache::paste_tokens(int64_t row, const std::vector<CacheRows>& tokens) {
+  TORCH_CHECK(kind_ == Rows::kApart && tokens.size() == buffers_.size(), "the tokens are of another model");
+  const int64_t count = tokens.empty() ? 0 : tokens.front().tokens();
+  std::vector<int64_t> bounds(lengths_.size() + 1, 0);
+  std::fill(bounds.begin() + row + 1, bounds.end(), count);
+  append(index_tensor(std::move(bounds)));
+  const auto own = static_cast<size_t>(row);
+  const int64_t to = slots_[own] * capacity_ + lengths_[own] - count;
+  for (size_t layer = 0; layer < buffers_.size(); ++layer) {
+    buffers_[layer].take(tokens[layer], std::array{TokenMove{0, to, count}});
+    if (has_screens_ && screens_[layer]) screens_[layer]->write(buffers_[layer].half(0).narrow(0, to, count), {}, to);
+  }
+}
+
 void StepCache::inherit_shared(std::span<const int64_t> parents) {
   if (!lists_.defined()) return;
   int64_t longest = 0;

@@ -45,6 +45,10 @@ class StepCache {
   void inherit(std::span<const int64_t> parents);
   // Adds empty rows behind the others.
   void add_rows(int64_t count);
+  // Apart: a copy of some tokens of a row, for each layer.
+  std::vector<CacheRows> copy_tokens(int64_t row, const TokenRange& range) const;
+  // Apart: the row grows by tokens that copy_tokens() returned.
+  void paste_tokens(int64_t row, const std::vector<CacheRows>& tokens);
   int64_t room() const {
     return !buffers_.empty() && buffers_[0].is_defined() ? buffers_[0].tokens() : 0;
   }  // tokens that fit the buffers

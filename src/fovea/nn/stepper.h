@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,16 @@ struct OtherSide {
   at::Tensor encoded, offsets;
 };
 
+// A copy of the state that a Stepper has computed for some tokens.
+class StepTokens {
+ public:
+  StepTokens() = default;
+  virtual ~StepTokens() = default;
+  StepTokens(const StepTokens&) = delete;
+  StepTokens& operator=(const StepTokens&) = delete;
+  virtual int64_t bytes() const = 0;
+};
+
 // The stack of a model that makes text, run on R rows a few tokens at a time, without gradients: beam search, sampling.
 class Stepper {
  public:
@@ -54,6 +65,12 @@ class Stepper {
   // Adds empty rows behind the others, or for a stack with cross-attention one for each sentence of `other`.
   virtual void add_rows(int64_t count) = 0;
   virtual void add_sentences(const OtherSide& other) = 0;
+
+  // A copy of the state of `count` tokens of a row from the token `first` on. Only where rows can be added, and not
+  // with cross-attention.
+  virtual std::shared_ptr<const StepTokens> copy_tokens(int64_t row, int64_t first, int64_t count) const = 0;
+  // The row grows by tokens that a Stepper of the same model computed behind the same tokens.
+  virtual void paste_tokens(int64_t row, const StepTokens& tokens) = 0;
 
   virtual int64_t rows() const = 0;
   virtual std::span<const int64_t> lengths() const = 0;  // tokens of each row so far

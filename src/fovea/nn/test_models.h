@@ -46,10 +46,13 @@ inline std::vector<std::string> self_specs() {
       "local(3)", "strided(2)", "fixed(3,1)",   "blocks(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
   for (const std::string stage :
        {"topk(2)", "topk(2,keep=window(2))", "sparsemax", "entmax(1.5)", "entmax(learned)", "relu+gated-rmsnorm",
-        "gelu+layernorm", "leaky-relu(0.1)+rmsnorm-xavier", "topk(3)+relu+rmsnorm"}) {
+        "gelu+layernorm", "top-p(0.5)+sigmoid(-1)+rmsnorm", "leaky-relu(0.1)+rmsnorm-xavier", "topk(3)+relu+rmsnorm"}) {
     all.push_back("full+" + stage);
     all.push_back("window(4)+" + stage);
   }
+  for (const char* scaled : {"window(4)+scaled", "full+topk(2)+scaled", "window(4)+entmax(1.5)+scaled"})
+    all.emplace_back(scaled);
+  all.emplace_back("1*random(2)|window(2)+scaled;1*topk(2)+sparsemax+scaled;1*full");
   all.emplace_back("2*window(2);1*topk(2)");
   all.emplace_back("routed(2,3,causal)");
   all.emplace_back("1*routed(3,2,causal)+topk(2);1*local(3);1*routed(2,4,causal)+entmax(learned)");

@@ -15,9 +15,11 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
+#include "fovea/ops/attention_layout.h"
 #include "fovea/ops/attention_norm.h"
 #include "fovea/ops/given_pairs.h"
 #include "fovea/ops/head_groups.h"
+#include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/routing.h"
 #include "fovea/spec/resolved_layer.h"
 
@@ -36,19 +38,6 @@ void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLaye
   missing = options.q_lengths ? options.q_lengths : options.k_lengths;
 }
 
-// Throws an Error if a tensor is given that the mechanism does not read: it would never be learned.
-void check_read(const AttentionLayer& layer, const AttentionOptions& options) {
-  const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
-      {"alpha", &options.alpha, layer.reads.alpha},
-      {"gain", &options.gain, layer.reads.gain},
-      {"gate", &options.gate, layer.reads.gate},
-      {"bias", &options.bias, layer.reads.bias}};
-  for (const auto& [name, given, reads] : all) {
-    if (given->has_value() && !reads)
-      throw Error(cat("attention: got ", name, ", which '", layer.text, "' does not have; leave it out"));
-  }
-}
-
 at::Tensor padded_to_width(const at::Tensor& x, int64_t width) {
   const int64_t missing = width - x.size(-1);
   return missing > 0 ? at::constant_pad_nd(x, {0, missing}) : x;
@@ -62,7 +51,7 @@ struct EvenInputs {
 // Returns the padded inputs; also pads the terms of `options` and fills in the scale of the unpadded width.
 EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
   const auto& [q, k, v] = given;
-  if (q.dim() < 3 || v.dim() != k.dim()) return {given};  // check_inputs() refuses these
+  if (q.dim() < 3 || v.dim() != k.dim()) return {given};  // refused by kernels::check_inputs()
   const int64_t width = q.size(-1);
   EvenInputs even{given, v.size(-1)};
   const auto rows = static_cast<size_t>(k.dim() - 1);
@@ -76,22 +65,6 @@ EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
     if (term->defined()) *term = padded_to_width(*term, wide);
   }
   return even;
-}
-
-void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, int64_t value_width) {
-  // The shape is checked here, because a single head group would accept the terms of all heads.
-  if (given.by_head.defined() && (given.by_head.dim() != 2 || given.by_head.size(0) != q.size(1))) {
-    throw Error(cat("attention: offset_bias has shape ", shape(given.by_head), "; expected [", q.size(1),
-                    ", offsets] or q's shape with the offsets in place of D, for q of shape ", shape(q)));
-  }
-  const at::Tensor& values = given.values;
-  if (!values.defined()) return;
-  const bool fits = values.dim() == 3 && values.size(0) > 0 && values.size(2) == value_width &&
-                    (values.size(1) == 1 || values.size(1) == q.size(1));
-  if (fits && at::isFloatingType(values.scalar_type()) && values.device() == q.device()) return;
-  throw Error(cat("attention: offset_values is ", values.scalar_type(), ' ', shape(values), " on ",
-                  values.device().str(), "; expected [offsets, H or 1, D] on ", q.device().str(), " for q of shape ",
-                  shape(q)));
 }
 
 // out + sums . values.
@@ -119,6 +92,20 @@ void set_types(OffsetTerms& terms, const at::Tensor& q) {
   }
 }
 
+// Returns the numbers that the transforms learn, one for each head. Calls below have them as `alpha`.
+std::optional<at::Tensor> learned_numbers(const AttentionLayer& layer, const AttentionOptions& options) {
+  if (!options.sinks) return options.alpha;
+  if (!options.alpha) return options.sinks;
+  std::vector<at::Tensor> parts;
+  int64_t head = 0;
+  for (const AttentionLayer::Group& group : layer.groups) {
+    const at::Tensor& own = learns_sink(group.spec.transform) ? *options.sinks : *options.alpha;
+    parts.push_back(own.narrow(0, head, group.num_heads).to(at::promote_types(own.scalar_type(), at::kFloat)));
+    head += group.num_heads;
+  }
+  return at::cat(parts);
+}
+
 struct UserCall {
   AttentionLayerPointer layer;
   AttentionOptions options;
@@ -129,13 +116,19 @@ struct UserCall {
 LayerCall checked_call(const CoreTensors& x, UserCall given) {
   AttentionOptions& options = given.options;
   const AttentionLayer& layer = *given.layer;
-  check_inputs(x, given.keys);
-  check_options(x, options);
-  check_read(layer, options);
+  const kernels::QkvViews views = views_of(x);
+  const kernels::LayerViews read = layer_views(options);
+  kernels::check_inputs(views, given.keys);
+  kernels::check_scale(options.scale, "attention");
+  kernels::check_options(views, read,
+                         wants_gradient({x.q, x.k, x.v, tensor_or_none(options.alpha), tensor_or_none(options.sinks)})
+                             ? kernels::Graph::kRecorded
+                             : kernels::Graph::kNone);
+  kernels::check_read(layer, read);
   int64_t heads = 0;
   for (const AttentionLayer::Group& group : layer.groups) {
     heads += group.num_heads;
-    if (group.reads_alpha) check_alpha_shape(options.alpha, group.spec, x.q.size(1));
+    if (group.reads_alpha) kernels::check_learned_shape(read.learned(group.spec.transform), group.spec, x.q.size(1));
   }
   if (heads != x.q.size(1))
     throw Error(cat("attention: q has ", x.q.size(1), " heads; expected ", heads, ", the layer's"));
@@ -144,9 +137,10 @@ LayerCall checked_call(const CoreTensors& x, UserCall given) {
     if (std::optional<at::Tensor>& vector = options.*member) vector = vector->contiguous();
   }
   if (!options.scale) options.scale = 1 / std::sqrt(static_cast<double>(x.q.size(-1)));
-  given_pairs(x, options.pairs);
+  kernels::checked_lists(views, views_of(options.pairs));
   set_types(options.offsets, x.q);
   options.gain = options.gate = options.bias = std::nullopt;
+  options.alpha = learned_numbers(layer, options), options.sinks = std::nullopt;
   LayerCall call = layer_call(std::move(options), std::move(given.layer));
   call.heads_per_key = given.keys.share;
   if (call.offsets.values.defined()) call.value_offsets = call.offsets.values.size(0);
@@ -186,17 +180,18 @@ at::Tensor concatenated_heads(std::vector<at::Tensor> outputs) {
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
                      const AttentionOptions& options) {
-  check_layout({q, k, v});
+  kernels::check_layout(views_of({q, k, v}));
   return attention(q, k, v, resolved_layer(spec, q.size(1)), options);
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionLayerPointer layer,
                      const AttentionOptions& given) {
-  check_layout({q, k, v});
+  kernels::check_layout(views_of({q, k, v}));
   UserCall user{std::move(layer), given, key_sharing(q, k, given)};
   const auto [x, value_width] = of_one_width({q, k, v}, user.options);
   const LayerCall call = checked_call(x, std::move(user));
-  check_offset_terms(given.offsets, x.q, value_width);
+  kernels::check_layer_terms(view_of(x.q), term_views(given.offsets), view_of_defined(given.offsets.values),
+                             value_width);
   if (value_width != q.size(-1) && std::ranges::any_of(call.groups, &AttentionLayer::Group::is_routed)) {
     throw Error(cat("attention: v is ", value_width, " wide and q ", q.size(-1), "; expected one width for '",
                     call.owner->text, "', which normalises q and k"));
@@ -210,7 +205,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
-  check_layout({q, k, k});
+  kernels::check_layout(views_of({q, k, k}));
   return attention_weights(q, k, resolved_layer(spec, q.size(1)), options);
 }
 
@@ -219,11 +214,11 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, Attention
   // No kind of derivative flows through these weights.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
-  check_layout({q, k, k});
+  kernels::check_layout(views_of({q, k, k}));
   UserCall user{std::move(layer), given, key_sharing(q, k, given)};
   user.options.offsets.values = at::Tensor();
   const LayerCall call = checked_call({q, k, k}, std::move(user));
-  check_offset_terms(call.offsets, q, q.size(-1));
+  kernels::check_layer_terms(view_of(q), term_views(call.offsets), std::nullopt, q.size(-1));
   std::vector<at::Tensor> weights;
   for (size_t g = 0; g < call.groups.size(); ++g) {
     const bool routed = call.groups[g].is_routed();

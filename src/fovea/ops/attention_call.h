@@ -13,9 +13,6 @@ namespace fovea::ops {
 
 struct RoutingInputs;  // routing.h
 
-// The range of a learned alpha. Closer to 1, the distance alpha - 1 has three digits or less in float32.
-inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
-
 // Terms that are added to a score of self-attention by the offset o of its key from its query, key position less query
 // position; or the gradients of these terms. A tensor is undefined if a call does not have the term.
 struct TermTensors {
@@ -73,6 +70,7 @@ struct AttentionOptions {
   std::optional<at::Tensor> k_tokens;              // packed: with k_begins
   std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
   std::optional<at::Tensor> alpha;                 // [H], entmax(learned), in the range above
+  std::optional<at::Tensor> sinks = {};            // [H], sink
   std::optional<at::Tensor> gain, gate, bias;      // [H * D_v], norms: gain all, gate gated-*, bias *layernorm
   std::optional<double> scale;                     // default 1 / sqrt(D)
   double dropout = 0;                              // on the weights; 0 in evaluation

@@ -24,63 +24,39 @@
 namespace fovea::ops {
 namespace {
 
-using kernels::AttentionProblem;
-using kernels::DType;
 using kernels::GroupedCall;
 
-DType dtype_of(at::ScalarType type) {
-  if (type == at::kDouble) return DType::kFloat64;
-  return type == at::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
-}
-
-kernels::OffsetRanges offset_ranges(const CoreTensors& x, const LayerCall& call) {
+// The call for kernels/call; `alpha` is in float.
+kernels::CoreCall core_of(const CoreTensors& x, const LayerCall& call, const at::Tensor& alpha) {
   const OffsetTerms& terms = call.offsets;
-  check_terms(x.q, terms);
-  kernels::OffsetRanges ranges;
-  if (terms.by_head.defined()) ranges.by_head = {terms.by_head_first, terms.by_head.size(1)};
-  if (terms.by_query.defined()) ranges.by_query = {terms.by_query_first, terms.by_query.size(-1)};
-  if (terms.rows.defined()) ranges.product = {terms.rows_first, terms.rows.size(0)};
-  if (call.value_offsets > 0) ranges.sums = {terms.values_first, call.value_offsets};
-  return ranges;
+  kernels::CoreCall core{.x = views_of(x),
+                         .alpha = view_of_defined(alpha),
+                         .terms = term_views(terms),
+                         .pairs = views_of(call.pairs),
+                         .vectors = vectors_of(call),
+                         .kind = call.kind,
+                         .keys = call.keys(),
+                         .dropout = call.dropout};
+  core.offsets = {.by_head = {terms.by_head_first, 0},
+                  .by_query = {terms.by_query_first, 0},
+                  .product = {terms.rows_first, 0},
+                  .sums = {terms.values_first, call.value_offsets}};
+  return core;
 }
 
-// Describes the call of all heads; with a spec where there is one head group, for the reference. Heads are dimension 1
-// of both layouts.
-AttentionProblem problem_of(const CoreTensors& x, const LayerCall& call, Phase phase) {
-  check_inputs(x, call.keys());
-  check_rate(call.dropout, "attention: dropout");
-  AttentionProblem problem;
-  if (call.groups.size() == 1) problem.spec = call.groups[0].spec;
-  problem.keys = call.keys();
-  problem.kind = call.kind;
-  problem.dtype = dtype_of(x.q.scalar_type());
-  problem.num_heads = x.q.size(1), problem.head_dim = x.q.size(-1);
-  // Kernels leave something for backward, and they take neither other devices nor float16.
-  problem.needs_backward = phase == Phase::kTraining && x.q.device().is_cpu() && x.q.scalar_type() != at::kHalf;
-  problem.dropout = static_cast<float>(call.dropout);
-  problem.keys_listed = call.k_tokens.has_value();
-  problem.offsets = offset_ranges(x, call);
-  problem.given = given_pairs(x, call.pairs);
-  return problem;
-}
-
-void check_alphas(const LayerCall& call, int64_t num_heads) {
-  int64_t head = 0;
-  for (const AttentionLayer::Group& group : call.groups) {
-    if (group.reads_alpha) {
-      check_alpha_shape(call.alpha, group.spec, num_heads);
-      check_alpha(call.alpha->narrow(0, head, group.num_heads));
-    }
-    head += group.num_heads;
-  }
+// Values of other devices are not read.
+at::Tensor readable_alpha(const LayerCall& call) {
+  if (!call.alpha) return {};
+  const bool reads = call.alpha->is_cpu() && at::isFloatingType(call.alpha->scalar_type());
+  return reads ? call.alpha->to(at::kFloat).contiguous() : *call.alpha;
 }
 
 TokenCall token_call(const CoreTensors& x, const LayerCall& call, Phase phase) {
+  const at::Tensor alpha = readable_alpha(call);
+  const kernels::CoreCall core = core_of(x, call, alpha);
   TokenCall out;
-  out.problem = problem_of(x, call, phase);
-  check_alphas(call, out.problem.num_heads);
-  out.problem.sequences = sequences_of({x.q, x.k}, call);
-  out.key_tokens = key_tokens_of({x.q, x.k}, call);
+  out.problem = kernels::problem_of(core, call.groups, phase);
+  out.key_tokens = kernels::read_key_tokens(kernels::sizes_of(core.x.q, core.x.k), core.vectors);
   if (out.problem.given.any()) out.given = given_lists(call.pairs.lists, out.problem, x.q.dim() == 3);
   const int64_t dropout_seed = call.drawn_seed ? call.drawn_seed->item<int64_t>() : call.dropout_seed;
   out.random = {static_cast<uint64_t>(call.seed), static_cast<uint64_t>(dropout_seed), call.layer, call.first_head};
@@ -183,8 +159,8 @@ LayerOutput layer_forward(const CoreTensors& x, const LayerCall& call, Phase pha
   const NoAutocast guard;
   const TokenCall tokens = token_call(x, call, phase);
   const GroupedCall groups = groups_of(call, tokens);
-  const SavedTensors saved = saved_buffers(groups, x.q);
   const std::optional<kernels::GroupKernels> kernels = kernels_of(tokens, groups);
+  const SavedTensors saved = kernels ? saved_buffers(groups, x.q) : SavedTensors();
   const TokenOutput output =
       kernels ? kernel_forward({groups, *kernels, tokens}, saved) : forward_by_reference(x, call);
   return {from_token_rows(output.out, x.q), output.sums.defined() ? from_token_rows(output.sums, x.q) : output.sums,
@@ -194,7 +170,7 @@ LayerOutput layer_forward(const CoreTensors& x, const LayerCall& call, Phase pha
 LayerGradients layer_backward(const LayerCotangents& cotangents, const CoreTensors& x, const LayerOutput& output,
                               const LayerCall& call, const WantedTerms& wanted) {
   const NoAutocast guard;
-  if (call.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
+  kernels::check_differentiable(vectors_of(call));
   const TokenCall tokens = token_call(x, call, Phase::kTraining);
   const GroupedCall groups = groups_of(call, tokens);
   const TokenCotangents given{token_rows(cotangents.out),

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/call/call.h"
 #include "fovea/ops/attention_call.h"
 #include "fovea/spec/resolved_layer.h"
 
@@ -17,7 +17,7 @@ struct CoreTensors {
 };
 
 // A call of head groups that follow one another in a layer. q, k and v have their heads and one width; tables by offset
-// have the types that check_terms() expects. The options have a scale, and nothing of the norm.
+// have the types that kernels::check_terms() expects. The options have a scale, and nothing of the norm.
 struct LayerCall : AttentionOptions {
   AttentionLayerPointer owner;  // the layer, which holds the groups
   std::span<const AttentionLayer::Group> groups;
@@ -54,7 +54,7 @@ struct LayerCotangents {
   at::Tensor out, sums;
 };
 
-enum class Phase : uint8_t { kInference, kTraining };
+using kernels::Phase;
 
 LayerOutput layer_forward(const CoreTensors& x, const LayerCall& call, Phase phase);
 LayerGradients layer_backward(const LayerCotangents& cotangents, const CoreTensors& x, const LayerOutput& output,

@@ -71,7 +71,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     const variable_list saved = context->get_saved_variables();
     const auto kept = context->saved_data.at("call").toCapsule();
     const auto& own = static_cast<const KeptCall&>(*kept);
-    check_kernel(own.kernel);
+    kernels::check_kernel(own.kernel);
     LayerCall call = own.call;
     auto next = saved.begin() + kAlphaPlace;
     for_each_tensor(call, [&](at::Tensor& x) { x = *next++; });
@@ -87,15 +87,6 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     result[0] = grad.q, result[1] = grad.k, result[2] = grad.v, result[kAlphaPlace] = grad.alpha;
     for (size_t i = 0; i < wanted.size(); ++i) result[kTermsPlace + i] = grad.terms.*kTermTensors[i];
     return result;
-  }
-
- private:
-  // Kernels do not read what others left.
-  static void check_kernel(std::string_view in_forward) {
-    const std::string_view now = kernels::forced_kernel();
-    if (now == in_forward) return;
-    throw Error(cat("attention: FOVEA_KERNEL was '", in_forward, "' in forward and is '", now,
-                    "' in backward; change it between steps only"));
   }
 };
 

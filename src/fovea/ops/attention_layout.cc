@@ -3,35 +3,70 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include <optional>
+#include <string>
+
+#include "fovea/base/strings.h"
 
 namespace fovea::ops {
 namespace {
 
-kernels::CallSizes sizes_of(const QueryKey& x) {
-  if (x.q.dim() == 3) return {.packed = true, .queries = x.q.size(0), .keys = x.k.size(0)};
-  return {.batch = x.q.size(0), .queries = x.q.size(2), .keys = x.k.size(2)};
+using Element = kernels::TensorView::Element;
+
+Element element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return Element::kFloat32;
+    case at::kBFloat16:
+      return Element::kBFloat16;
+    case at::kHalf:
+      return Element::kFloat16;
+    case at::kDouble:
+      return Element::kFloat64;
+    case at::kInt:
+      return Element::kInt32;
+    case at::kLong:
+      return Element::kInt64;
+    default:
+      return Element::kOther;
+  }
 }
 
-kernels::SequenceVectors views_of(const AttentionOptions& options) {
-  const auto view = [](const std::optional<at::Tensor>& x) { return x ? std::optional(view_of(*x)) : std::nullopt; };
-  return {view(options.q_offsets), view(options.k_offsets), view(options.k_begins),
-          view(options.k_tokens),  view(options.q_lengths), view(options.k_lengths)};
+std::string name_of(const void* tensor, kernels::TensorView::Trait trait) {
+  using Trait = kernels::TensorView::Trait;
+  const auto& x = *static_cast<const at::Tensor*>(tensor);
+  if (trait == Trait::kDevice) return x.device().str();
+  return trait == Trait::kType ? c10::toString(x.scalar_type()) : x.is_nested() ? "nested" : cat(x.layout());
 }
 
 }  // namespace
 
 kernels::TensorView view_of(const at::Tensor& x) {
-  using Element = kernels::TensorView::Element;
-  const at::ScalarType type = x.scalar_type();
-  const Element element = type == at::kInt ? Element::kInt32 : type == at::kLong ? Element::kInt64 : Element::kOther;
-  return {x.device().is_cpu() ? x.const_data_ptr() : nullptr,
-          {x.sizes().data(), x.sizes().size()},
-          {x.strides().data(), x.strides().size()},
-          element,
-          x.device().is_cpu(),
-          c10::toString(type),
-          x.device().str()};
+  kernels::TensorView view{
+      .device = int64_t{static_cast<int>(x.device().type())} << 32 | static_cast<uint8_t>(x.device().index()),
+      .on_cpu = x.device().is_cpu(),
+      .dense = x.layout() == at::kStrided && !x.is_nested(),
+      .tensor = &x,
+      .name = &name_of};
+  view.element = element_of(x.scalar_type());
+  if (x.is_nested()) return view;
+  view.sizes = {x.sizes().data(), x.sizes().size()};
+  if (!view.dense) return view;
+  view.strides = {x.strides().data(), x.strides().size()};
+  if (view.on_cpu) view.data = x.const_data_ptr();
+  return view;
+}
+
+std::optional<kernels::TensorView> view_of(const std::optional<at::Tensor>& x) {
+  return x ? view_of_defined(*x) : std::nullopt;
+}
+
+std::optional<kernels::TensorView> view_of_defined(const at::Tensor& x) {
+  return x.defined() ? std::optional(view_of(x)) : std::nullopt;
+}
+
+kernels::SequenceVectors vectors_of(const AttentionOptions& options) {
+  return {view_of(options.q_offsets), view_of(options.k_offsets), view_of(options.k_begins),
+          view_of(options.k_tokens),  view_of(options.q_lengths), view_of(options.k_lengths)};
 }
 
 at::Tensor token_rows(const at::Tensor& x) {
@@ -51,11 +86,7 @@ at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options) {
 }
 
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options) {
-  return kernels::read_sequences(sizes_of(x), views_of(options));
-}
-
-std::span<const int64_t> key_tokens_of(const QueryKey& x, const AttentionOptions& options) {
-  return options.k_tokens ? kernels::read_key_tokens(sizes_of(x), views_of(options)) : std::span<const int64_t>();
+  return kernels::read_sequences(kernels::sizes_of(view_of(x.q), view_of(x.k)), vectors_of(options));
 }
 
 }  // namespace fovea::ops

@@ -1,18 +1,20 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <span>
+#include <optional>
 #include <vector>
 
-#include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/call/layout.h"
+#include "fovea/kernels/call/call.h"
 #include "fovea/ops/attention_core.h"
 
 // Packed [T, H, D] and dense [B, H, N, D] tensors as rows of tokens with a list of sequences.
 namespace fovea::ops {
 
-// The tensor as code without torch reads it; valid as long as `x`.
+// The tensor as code without torch reads it; valid as long as `x`, which is not moved.
 kernels::TensorView view_of(const at::Tensor& x);
+std::optional<kernels::TensorView> view_of(const std::optional<at::Tensor>& x);
+std::optional<kernels::TensorView> view_of_defined(const at::Tensor& x);  // nothing if `x` is undefined
+kernels::SequenceVectors vectors_of(const AttentionOptions& options);
 
 // [T, H, D] or [B * N, H, D]: a view wherever the strides allow one.
 at::Tensor token_rows(const at::Tensor& x);
@@ -30,8 +32,5 @@ struct QueryKey {
 };
 // Reads the offsets or lengths; throws an Error if they do not fit the tensors.
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options);
-
-// k_tokens, all of them tokens of k; empty without; an Error otherwise.
-std::span<const int64_t> key_tokens_of(const QueryKey& x, const AttentionOptions& options);
 
 }  // namespace fovea::ops

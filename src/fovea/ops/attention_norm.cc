@@ -2,27 +2,12 @@
 
 #include <ATen/ops/ones.h>
 
-#include <string_view>
-
-#include "fovea/base/strings.h"
-#include "fovea/ops/attention_checks.h"
+#include "fovea/kernels/call/checks.h"
+#include "fovea/ops/attention_layout.h"
 #include "fovea/ops/head_norm.h"
 
 namespace fovea::ops {
 namespace {
-
-constexpr double kEps = 1e-8;  // inside the root
-
-void check(const std::optional<at::Tensor>& parameter, std::string_view name, int64_t width) {
-  if (!parameter) return;
-  if (parameter->dim() != 1 || parameter->size(0) != width) {
-    throw Error(
-        cat("attention: ", name, " has shape ", shape(*parameter), "; expected [", width, "], heads times head size"));
-  }
-  if (!at::isFloatingType(parameter->scalar_type())) {
-    throw Error(cat("attention: ", name, " is ", parameter->scalar_type(), "; expected a floating type"));
-  }
-}
 
 HeadNormInputs inputs_of(const Norm& norm, const at::Tensor& z, const NormParameters& p) {
   HeadNormInputs in;
@@ -42,7 +27,7 @@ at::Tensor normed(const HeadNormInputs& in) {
     return x ? std::optional(x->to(in.z.scalar_type())) : x;
   };
   const HeadNormInputs one_type{in.z, *like_z(in.gain), like_z(in.gate), like_z(in.bias), in.centred};
-  return fits_head_norm(one_type) ? head_norm(one_type, kEps) : composed_head_norm(in, kEps);
+  return fits_head_norm(one_type) ? head_norm(one_type, kernels::kNormEps) : composed_head_norm(in, kernels::kNormEps);
 }
 
 }  // namespace
@@ -52,13 +37,9 @@ at::Tensor norm_over_heads(const Norm& norm, const at::Tensor& z, const NormPara
   const bool packed = z.dim() == 3;
   const at::Tensor rows = packed ? z : z.transpose(1, 2);  // [..., H, D]
   const at::Tensor flat = rows.flatten(-2);
-  for (const auto& [parameter, name] : {std::pair(&parameters.gain, "gain"), std::pair(&parameters.gate, "gate"),
-                                        std::pair(&parameters.bias, "bias")}) {
-    check(*parameter, name, flat.size(-1));
-  }
-  if (parts_of(norm).gate && !parameters.gate) {
-    throw Error(cat("attention: ", name_of(norm), " needs gate of shape [heads times head size]"));
-  }
+  const kernels::LayerViews views{
+      .gain = view_of(parameters.gain), .gate = view_of(parameters.gate), .bias = view_of(parameters.bias)};
+  kernels::check_norm(norm, views, flat.size(-1));
   const at::Tensor y = normed(inputs_of(norm, flat, parameters)).view(rows.sizes());
   return packed ? y : y.transpose(1, 2);
 }

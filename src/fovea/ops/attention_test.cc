@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/attention/testing/oracle.h"
 
 // Layers of several head groups, whose heads lie in the same tensors: each head against the oracle, which computes one
@@ -83,7 +84,9 @@ AttentionOptions options_of(const LayerCase& c, const Inputs& x) {
   } else {
     options.q_offsets = options.k_offsets = at::tensor(offsets, at::kLong);
   }
-  if (x.alpha.defined()) options.alpha = x.alpha;
+  const AttentionParameters reads = parameters_of(parse_layer_spec(c.spec));
+  if (reads.alpha) options.alpha = x.alpha;
+  if (reads.sinks) options.sinks = x.alpha;
   options.offsets.by_head = x.by_head, options.offsets.by_query = x.by_query;
   options.offsets.queries = x.queries, options.offsets.rows = x.rows;
   options.offsets.by_head_first = options.offsets.by_query_first = options.offsets.rows_first = kFirstOffset;
@@ -200,6 +203,8 @@ const std::vector<LayerCase> kCases = {
     {.spec = "5*full;1*topk(2)", .key_heads = 1},
     {.spec = "2*entmax(learned);2*topk(3)+entmax(learned);2*full", .learns = true},
     {.spec = "2*full;1*entmax(learned);3*entmax(1.5)", .key_heads = 3, .dense = true, .learns = true},
+    {.spec = "1*sink;2*topk(3)+entmax(learned);2*topk(3)+sink;1*sink(-1)", .learns = true},
+    {.spec = "4*window(4)+sink;2*full", .key_heads = 3, .dense = true, .learns = true},
     {.spec = "2*full;4*topk(3)", .terms = Terms::kByHead},
     {.spec = "2*full;4*topk(3)", .terms = Terms::kAll},
     {.spec = "1*window(5);2*full;3*relu", .key_heads = 2, .dense = true, .terms = Terms::kAll},

@@ -129,7 +129,7 @@ TEST(Device, RefusesMixturesAndWaits) {
 TEST(Device, ComputesEveryMechanism) {
   for (const char* spec : {"full", "window(6)", "window(4)|global(2)", "random(3)", "topk(3)", "topk(2,keep=window(2))",
                            "strided(4)+topk(2)", "sparsemax", "entmax(1.5)", "entmax(1.3)", "entmax(3)", "relu", "gelu",
-                           "leaky-relu(0.1)", "2*window(3);2*topk(2)+sparsemax"}) {
+                           "sigmoid(-2)", "top-p(0.6)", "leaky-relu(0.1)", "2*window(3);2*topk(2)+sparsemax"}) {
     for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
       SCOPED_TRACE(spec);
       AttentionOptions options;

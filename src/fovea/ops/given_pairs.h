@@ -10,15 +10,14 @@ namespace fovea::ops {
 
 // The arguments of fovea::attention that give lists. Throws an Error if both lists are given, or block_size without
 // block_indices.
-inline constexpr int64_t kUsualBlock = 128;
 struct NamedLists {
   std::optional<at::Tensor> indices = {}, block_indices = {};
-  int64_t block_size = kUsualBlock;
+  int64_t block_size = kernels::kUsualBlock;
 };
 PairLists pair_lists(const NamedLists& named);
 
-// The lists' sizes, for problems. Throws an Error if shapes, types or devices do not fit q and k; does not read values.
-kernels::GivenPairs given_pairs(const CoreTensors& x, const PairLists& pairs);
+// The lists as code without torch reads them; valid as long as `pairs`.
+kernels::ListViews views_of(const PairLists& pairs);
 
 // The lists as kernels read them: int32 on the CPU, [T_q, 1 or H_kv, count], with room behind. Throws an Error that
 // names the entry which is none of its sequence's keys, lies behind its query under a causal limit, or comes twice.

@@ -4,6 +4,8 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
+#include "fovea/ops/attention_layout.h"
+#include "fovea/ops/given_pairs.h"
 
 namespace fovea::ops {
 namespace {
@@ -40,14 +42,8 @@ bool has_centroids(const AttentionLayer::Group& group) {
 }  // namespace
 
 kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
-  if (!options.enable_gqa || q.is_nested() || k.is_nested() || q.dim() < 3 || k.dim() != q.dim()) return {};
-  const int64_t heads = q.size(1), of_keys = k.size(1);
-  if (heads == of_keys) return {};
-  if (of_keys < 1 || heads % of_keys != 0) {
-    throw Error(cat("attention: q has ", heads, " heads and k ", of_keys,
-                    "; with enable_gqa expected a number of heads of k that divides that of q"));
-  }
-  return {.share = heads / of_keys};
+  if (!options.enable_gqa || q.is_nested() || k.is_nested()) return {};
+  return kernels::key_sharing(view_of(q), view_of(k));
 }
 
 CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& groups) {
@@ -75,11 +71,7 @@ CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& 
 }
 
 CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group) {
-  const AttentionSpec& spec = call.groups[group].spec;
-  if (call.pairs.lists.defined()) {
-    throw Error(
-        cat("attention: indices and '", print(spec), "' both choose the keys of a query; leave one of them out"));
-  }
+  kernels::check_routed(call.groups[group], views_of(call.pairs), vectors_of(call));
   CallPart part = part_of(x, call, {group, 1});
   // A cluster does not keep the offsets of its sequence.
   part.call.offsets = {}, part.call.value_offsets = 0;

@@ -26,7 +26,7 @@ struct GroupRange {
 CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& groups);
 
 // The part of a single group that is routed. Routed heads gather rows head by head, so they get a head of k and v for
-// each head of q. Throws an Error if the call has lists of pairs.
+// each head of q. Throws an Error if the call has lists of pairs or ranges of keys.
 CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group);
 // The group's inputs of routing among those of the layer. Throws an Error if its centroids were not given.
 RoutedGroup routed_group(const LayerCall& call, size_t group);

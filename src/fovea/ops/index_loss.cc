@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "fovea/base/strings.h"
+#include "fovea/kernels/call/indexer.h"
 #include "fovea/kernels/indexer/index_loss.h"
-#include "fovea/ops/attention_checks.h"
+#include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor_for.h"
 #include "fovea/ops/kernel_tensors.h"
 #include "fovea/ops/no_autocast.h"
@@ -36,27 +36,11 @@ at::Tensor without_padding(const at::Tensor& rows, const at::Tensor& like) {
 void check_indices(const at::Tensor& indices, int64_t keys, std::string_view name) {
   if (indices.numel() == 0) return;
   const auto [least, greatest] = at::aminmax(indices);
-  const auto low = least.item<int64_t>(), high = greatest.item<int64_t>();
-  if (low >= -1 && high < keys) return;
-  throw Error(cat(name, ": indices lie in [", low, ", ", high, "]; expected -1 or keys below ", keys));
+  kernels::check_index_range(least.item<int64_t>(), greatest.item<int64_t>(), keys, name);
 }
 
 kernels::ChosenKeys chosen_of(const at::Tensor& indices, int64_t keys) {
   return {indices.const_data_ptr<int32_t>(), indices.size(0), indices.size(1), keys, indices.size(2)};
-}
-
-void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices) {
-  const bool fits = q.dim() == 4 && k.dim() == 4 && indices.dim() == 3 && k.size(0) == q.size(0) &&
-                    k.size(3) == q.size(3) && indices.size(0) == q.size(0) && indices.size(1) == q.size(2) &&
-                    k.size(1) > 0 && q.size(1) % k.size(1) == 0;
-  if (!fits) {
-    throw Error(cat("index_target: q has shape ", shape(q), ", k ", shape(k), " and indices ", shape(indices),
-                    "; expected [B, H, S, D], [B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]"));
-  }
-  if (!at::isFloatingType(q.scalar_type()) || k.scalar_type() != q.scalar_type() || indices.scalar_type() != at::kInt) {
-    throw Error(cat("index_target: q is ", q.scalar_type(), ", k ", k.scalar_type(), " and indices ",
-                    indices.scalar_type(), "; expected one floating type and int32"));
-  }
 }
 
 at::ScalarType target_type(const at::Tensor& q) { return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
@@ -89,30 +73,14 @@ at::Tensor composite_target(const at::Tensor& q, const at::Tensor& k, const at::
   return out;
 }
 
-void check_loss_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
-                       const at::Tensor& target) {
-  const bool fits = q.dim() == 4 && k.dim() == 3 && weights.dim() == 3 && indices.dim() == 3 &&
-                    k.size(0) == q.size(0) && k.size(2) == q.size(3) && weights.sizes() == q.sizes().slice(0, 3) &&
-                    indices.sizes().slice(0, 2) == q.sizes().slice(0, 2) && target.sizes() == indices.sizes();
-  if (!fits) {
-    throw Error(cat("index_loss: got q ", shape(q), ", k ", shape(k), ", weights ", shape(weights), ", indices ",
-                    shape(indices), " and target ", shape(target),
-                    "; expected [B, S, H, D], [B, T, D], [B, S, H] and twice [B, S, n]"));
-  }
-  if (!fits_kernels({q, k}) || !indices.is_cpu()) {
-    throw Error(cat("index_loss: q is ", q.scalar_type(), " on ", q.device().str(), " and k ", k.scalar_type(), " on ",
-                    k.device().str(), "; expected float32 or bfloat16 on the CPU"));
-  }
-}
-
 }  // namespace
 
 at::Tensor index_target(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices,
                         std::optional<double> scale) {
   const at::NoGradGuard constant;
   const NoAutocast guard;
-  check_target_inputs(q, k, indices);
-  check_scale(scale, "index_target");
+  kernels::check_index_target({view_of(q), view_of(k), view_of(indices)});
+  kernels::check_scale(scale, "index_target");
   check_indices(indices, k.size(2), "index_target");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
   if (!fits_kernels({q, k})) return composite_target(q, k, indices, factor);
@@ -130,7 +98,8 @@ at::Tensor index_target(const at::Tensor& q, const at::Tensor& k, const at::Tens
 IndexLossSums index_loss(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
                          const at::Tensor& target, bool gradients) {
   const at::NoGradGuard by_hand;
-  check_loss_inputs(q, k, weights, indices, target);
+  const kernels::IndexLossViews views{view_of(q), view_of(k), view_of(weights), view_of(indices), view_of(target)};
+  kernels::check_index_loss(views), kernels::check_index_loss_kernel(views);
   check_indices(indices, k.size(1), "index_loss");
   const at::Tensor queries = kernel_rows(q), keys = kernel_rows(k), list = indices.to(at::kInt).contiguous();
   const at::Tensor own_weights = weights.to(at::kFloat).contiguous(), wanted = target.to(at::kFloat).contiguous();

@@ -10,6 +10,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/call/checks.h"
 #include "fovea/kernels/layer/norm.h"
 #include "fovea/ops/step.h"
 
@@ -46,18 +47,14 @@ inline bool wants_gradient(at::TensorList tensors) {
 // Forward-mode derivatives would come out as zeros.
 inline void refuse_tangents(at::TensorList tensors, std::string_view name) {
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined() && tensor._fw_grad(0).defined()) {
-      throw Error(cat(name, ": has no forward-mode derivatives; use reverse mode, backward() or torch.autograd.grad"));
-    }
+    if (tensor.defined() && tensor._fw_grad(0).defined()) kernels::refuse_tangents(name);
   }
 }
 
 // Kernels give first derivatives alone: second ones would come out without their part of the graph. At the head of a
 // backward, which autograd records under create_graph only.
 inline void refuse_second_derivatives(std::string_view name) {
-  if (at::GradMode::is_enabled()) {
-    throw Error(cat(name, ": has no second derivatives; call backward() or grad() without create_graph"));
-  }
+  if (at::GradMode::is_enabled()) kernels::refuse_second_derivatives(name);
 }
 
 // T is float, or uint16_t for the bits of bfloat16. Null for an undefined tensor.
@@ -79,10 +76,7 @@ inline at::Tensor with_plain_rows(const at::Tensor& matrix) {
   return plain ? matrix : matrix.contiguous();
 }
 
-// Checks the rate of dropout: elements that stay are divided by 1 - rate, in float32.
-inline void check_rate(double rate, std::string_view what) {
-  if (!(rate >= 0 && static_cast<float>(rate) < 1)) throw Error(cat(what, ' ', rate, " is not in [0, 1)"));
-}
+using kernels::check_rate;
 
 inline kernels::DropoutMask mask_of(const DropoutOptions& options) {
   return {.rate = static_cast<float>(options.rate), .seed = options.seed};

@@ -64,13 +64,27 @@ RankedScores scores_of(const BlockView& view, const GroupRows& rows, at::ScalarT
   return ranked;
 }
 
-// True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
-at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing, int64_t k) {
+// The thresholds of rows [..., keys] of scores, -inf where no candidate competes: [..., 1].
+at::Tensor thresholds(const All&, const at::Tensor& scores) {
+  return at::full_like(scores.narrow(-1, 0, 1), -std::numeric_limits<double>::infinity());
+}
+at::Tensor thresholds(const TopK& top, const at::Tensor& scores) {
+  return std::get<0>(scores.topk(std::min(top.k, scores.size(-1)), -1, true, /*sorted=*/false)).amin({-1}, true);
+}
+at::Tensor thresholds(const TopP& top, const at::Tensor& scores) {
+  const at::Tensor sorted = std::get<0>(scores.sort(-1, /*descending=*/true));
+  const at::Tensor best = sorted.narrow(-1, 0, 1);
+  const at::Tensor sums = sorted.sub(best).exp().masked_fill_(sorted.eq(best), 1).cumsum(-1);
+  const at::Tensor fewer = sums.lt(sums.narrow(-1, -1, 1) * top.p).sum(-1, true);  // keys whose sum is not yet enough
+  return sorted.gather(-1, fewer.clamp_max(scores.size(-1) - 1));
+}
+
+// True where a candidate is below the threshold of its row, which is that of the candidates that compete.
+at::Tensor below_threshold(const RankedScores& ranked, const at::Tensor& not_competing, const Selection& selection) {
   const double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor scores = ranked.scores.detach();
   const at::Tensor masked = not_competing.defined() ? scores.masked_fill(not_competing, -infinity) : scores;
-  const at::Tensor best = std::get<0>(masked.topk(std::min(k, scores.size(-1)), -1, true, /*sorted=*/false));
-  const at::Tensor threshold = best.amin({-1}, true);
+  const at::Tensor threshold = std::visit([&](const auto& s) { return thresholds(s, masked); }, selection);
   // False for NaN, which so stays and reaches the output.
   return (ranked.slack.defined() ? masked + ranked.slack.detach() : masked) < threshold;
 }
@@ -79,14 +93,14 @@ at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing
 at::Tensor dropped_pairs(const BlockView& view, const at::Tensor& given, const RankedScores& ranked) {
   at::Tensor outside = pairs_outside(view, given);
   if (ranked.left_out.defined()) outside = outside.defined() ? outside.logical_or(ranked.left_out) : ranked.left_out;
-  if (!view.call.problem.spec.select) return outside;
-  const int64_t k = view.call.problem.spec.select->k;
+  const Selection& selection = view.call.problem.spec.selection;
+  if (!selects(selection)) return outside;
   at::Tensor below;
   if (const at::Tensor kept = pairs_kept(view); kept.defined()) {
     const at::Tensor rest = outside.defined() ? kept.logical_or(outside) : kept;
-    below = below_kth(ranked, rest, k).logical_and_(kept.logical_not());
+    below = below_threshold(ranked, rest, selection).logical_and_(kept.logical_not());
   } else {
-    below = below_kth(ranked, outside, k);
+    below = below_threshold(ranked, outside, selection);
   }
   return outside.defined() ? below.logical_or_(outside) : below;
 }
@@ -95,7 +109,7 @@ at::Tensor dropped_pairs(const BlockView& view, const at::Tensor& given, const R
 // equal.
 SelectedScores selected_scores(const BlockView& view, const GroupRows& rows) {
   const at::ScalarType type = compute_type(view.call.q);
-  const bool ranks = view.call.problem.spec.select && view.call.q.device().is_cpu();
+  const bool ranks = view.call.problem.spec.selects() && view.call.q.device().is_cpu();
   const RankedScores ranked = scores_of(view, rows, ranks ? at::kDouble : type, ranks);
   const at::Tensor dropped = dropped_pairs(view, rows.given, ranked);
   return {ranked.scores.to(type), dropped};

@@ -174,9 +174,8 @@ class Divider {
     EdgeList candidates(rows, block.queries, columns);
     for (int64_t r = 0; r < block.queries; ++r) candidates.add(r, taken[static_cast<size_t>(r)]);
     if (!candidates.is_full()) block.candidates = candidates.edges();
-    const std::optional<TopK>& select = call_.problem.spec.select;
-    if (!select || !select->keep) return block;
-    const RowSpans kept(call_, group_, *select->keep, run);
+    if (!call_.problem.spec.keep) return block;
+    const RowSpans kept(call_, group_, *call_.problem.spec.keep, run);
     EdgeList keep(kept, block.queries, columns);
     for (int64_t r = 0; r < block.queries; ++r) keep.add(r, kept.of(queries.begin + r));
     block.keep = keep.edges();

@@ -151,7 +151,7 @@ Key key_of(const AttentionProblem& problem, const RandomStream& random, const Bl
           budget,
           {},
           problem.sequences};
-  if (problem.spec.select && problem.spec.select->keep) key.pairs += ' ' + print(*problem.spec.select->keep);
+  if (problem.spec.keep) key.pairs += ' ' + print(*problem.spec.keep);
   if (uses_random(problem.spec))
     key.random = {random.seed, static_cast<uint64_t>(random.layer), static_cast<uint64_t>(random.first_head)};
   return key;

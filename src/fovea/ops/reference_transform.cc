@@ -4,6 +4,7 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/full.h>
@@ -26,6 +27,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <limits>
+#include <vector>
 
 #include "fovea/spec/transforms.h"
 
@@ -130,6 +132,22 @@ at::Tensor alpha_of(const Entmax& transform, const ScoreMatrix& rows) {
 at::Tensor forward(const Softmax&, const ScoreMatrix& rows) {
   return at::_softmax(filled(rows.scores, rows.dropped, -kInfinity), -1, /*half_to_float=*/false);
 }
+// The sink's score in its rows, [H or 1, 1, 1].
+at::Tensor sink_of(const Sink& sink, const ScoreMatrix& rows) {
+  if (sink.learned) return per_head(rows.alpha).to(rows.scores.scalar_type());
+  return at::full({1, 1, 1}, sink.score, rows.scores.options());
+}
+// The scores with the sink's as one more key.
+at::Tensor with_sink(const Sink& sink, const ScoreMatrix& rows) {
+  const at::Tensor masked = filled(rows.scores, rows.dropped, -kInfinity);
+  std::vector<int64_t> column(masked.sizes().begin(), masked.sizes().end());
+  column.back() = 1;
+  return at::cat({masked, sink_of(sink, rows).expand(column)}, -1);
+}
+at::Tensor forward(const Sink& sink, const ScoreMatrix& rows) {
+  const at::Tensor weights = at::_softmax(with_sink(sink, rows), -1, /*half_to_float=*/false);
+  return weights.narrow(-1, 0, rows.scores.size(-1)).contiguous();
+}
 at::Tensor forward(const Sparsemax&, const ScoreMatrix& rows) {
   const at::Tensor z = shifted(rows, at::ones({}, rows.scores.options()));
   return (z - sparsemax_tau(z)).clamp_min_(0);
@@ -141,8 +159,11 @@ at::Tensor forward(const Entmax& transform, const ScoreMatrix& rows) {
 }
 at::Tensor forward(const Relu&, const ScoreMatrix& rows) { return at::relu(rows.scores); }
 at::Tensor forward(const Gelu&, const ScoreMatrix& rows) { return at::gelu(rows.scores); }
+at::Tensor forward(const Sigmoid& transform, const ScoreMatrix& rows) {
+  return (rows.scores + transform.bias).sigmoid_();
+}
 at::Tensor forward(const LeakyRelu& transform, const ScoreMatrix& rows) {
-  return at::leaky_relu(rows.scores, transform.slope);
+  return at::leaky_relu(rows.scores, transform.negative);
 }
 
 // ds = u (dp - sum(u dp) / sum(u)), the Jacobian of every map onto the simplex here; u = p for softmax.
@@ -169,6 +190,14 @@ at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Te
 TransformGradient backward(const Softmax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
   return {p * (grad - row_sum(p * grad)), {}};
 }
+TransformGradient backward(const Sink& sink, const ScoreMatrix& rows, const at::Tensor& p, const at::Tensor& grad) {
+  const at::Tensor mean = row_sum(p * grad);
+  TransformGradient result{p * (grad - mean), {}};
+  if (!sink.learned) return result;
+  const at::Tensor of_sink = at::_softmax(with_sink(sink, rows), -1, /*half_to_float=*/false).narrow(-1, p.size(-1), 1);
+  result.alpha = -(of_sink * mean).to(at::kDouble).sum({0, 2, 3});
+  return result;
+}
 TransformGradient backward(const Sparsemax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
   return {simplex_backward((p != 0).to(p.scalar_type()), grad), {}};
 }
@@ -188,9 +217,12 @@ TransformGradient backward(const Relu&, const ScoreMatrix&, const at::Tensor& p,
 TransformGradient backward(const Gelu&, const ScoreMatrix& rows, const at::Tensor&, const at::Tensor& grad) {
   return {at::gelu_backward(grad, rows.scores), {}};
 }
+TransformGradient backward(const Sigmoid&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
+  return {grad * p * (1 - p), {}};
+}
 TransformGradient backward(const LeakyRelu& transform, const ScoreMatrix& rows, const at::Tensor&,
                            const at::Tensor& grad) {
-  return {at::where(rows.scores > 0, grad, grad * transform.slope), {}};
+  return {at::where(rows.scores > 0, grad, grad * transform.negative), {}};
 }
 
 }  // namespace

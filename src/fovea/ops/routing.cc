@@ -139,8 +139,6 @@ at::Tensor dense_weights(const RoutedRows& rows, const std::vector<Sequence>& se
 
 using kernels::TokenRange;
 
-constexpr uint64_t kOwnKeys = 0x6b657973;  // parts the random members of keys from those of queries
-
 // Calls visit(member) for those whose own key is the only one that they may see.
 template <class Visit>
 void for_each_lonely_member(const RoutedBatch& batch, const Routed& route, const Visit& visit) {
@@ -286,7 +284,7 @@ std::vector<uint64_t> member_streams(const LayerCall& arguments, int64_t heads, 
   for (int64_t h = 0; h < heads; ++h) {
     const uint64_t stream =
         kernels::pattern_stream(static_cast<uint64_t>(arguments.seed), arguments.layer, arguments.first_head + h);
-    streams.push_back(own_keys ? hash_combine(stream, kOwnKeys) : stream);
+    streams.push_back(own_keys ? kernels::own_key_stream(stream) : stream);
   }
   return streams;
 }

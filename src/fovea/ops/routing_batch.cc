@@ -102,15 +102,12 @@ RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>
   return side;
 }
 
-void check_lengths(const RoutedBatch& batch, const LayerCall& arguments, const RoutedGroup& group) {
-  if (arguments.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
+void check_lengths(const RoutedBatch& batch, const RoutedGroup& group) {
   const bool shared = batch.shared && !group.inputs.memory_queries.defined();
   if (!shared && !batch.limits_own_keys) return;
+  if (shared) kernels::check_same_tokens(batch.sequences);
   for (const Sequence& s : batch.sequences) {
     const bool same_length = s.q_length == s.k_length;
-    if (shared && (s.q_begin != s.k_begin || !same_length))
-      throw Error(cat("attention: routed with keys that are the queries got ", s.q_length, " queries and ", s.k_length,
-                      " keys in a sequence; expected the same tokens"));
     if (batch.limits_own_keys && !same_length && (s.q_length > s.k_length || !group.spec.route()->is_causal()))
       throw Error(
           cat("attention '", print(group.spec), "': got ", s.q_length, " queries and ", s.k_length,
@@ -206,7 +203,7 @@ RoutedBatch routed_batch(const CoreTensors& x, const LayerCall& arguments, const
   batch.limits_own_keys = limits_own_keys(*group.spec.route(), batch.kind, group.inputs.keys);
   batch.sequences = sequences_of({x.q, x.k}, arguments);
   const bool with_memory = group.inputs.memory_queries.defined();
-  check_lengths(batch, arguments, group);
+  check_lengths(batch, group);
   const auto side = [&](const at::Tensor& tokens, int64_t Sequence::*begin, int64_t Sequence::*length, bool own_keys) {
     const std::vector<uint64_t> streams = member_streams(arguments, tokens.size(1), own_keys);
     RoutedTokens out = routed_tokens(token_rows(tokens), ranges_of(batch.sequences, begin, length), group, streams);

@@ -29,7 +29,7 @@ at::Tensor gradient_of_entry(const at::Tensor& given, const ClusterEntry& entry,
   at::Tensor out = recycled({x.size(0), x.size(1), x.size(2)}, x.options());
   kernels::EntryGradient<KernelNumber<T>, Wide> job{.x = token_rows_of<T>(x),
                                                     .members = row_members(*entry.members, RowScale::kNone),
-                                                    .eps = kRoutingNormEps,
+                                                    .eps = kernels::kRoutingNormEps,
                                                     .out = kernel_numbers<T>(out)};
   at::Tensor rows[2];
   for (size_t i = 0; i < 2; ++i) {
@@ -84,7 +84,8 @@ struct NormaliseTokens : torch::autograd::Function<NormaliseTokens> {
     const at::Tensor x = with_whole_rows(given);
     at::Tensor out = recycled({x.size(0), x.size(1), x.size(2)}, x.options());
     with_row_type(x, [&]<class T>(T) {
-      kernels::normalise_rows(token_rows_of<T>(x), kRoutingNormEps, kernel_numbers<T>(out), executor_for(out.numel()));
+      kernels::normalise_rows(token_rows_of<T>(x), kernels::kRoutingNormEps, kernel_numbers<T>(out),
+                              executor_for(out.numel()));
     });
     return out;
   }
@@ -95,7 +96,7 @@ struct NormaliseTokens : torch::autograd::Function<NormaliseTokens> {
     return torch::autograd::grad({norm_of_aten(x)}, {x}, {grads[0]});
   }
   static at::Tensor norm_of_aten(const at::Tensor& x) {
-    return at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps);
+    return at::layer_norm(x, {x.size(2)}, {}, {}, kernels::kRoutingNormEps);
   }
 };
 

@@ -9,9 +9,6 @@
 // the distance to the centroids. Its backward reads each gradient once.
 namespace fovea::ops {
 
-// Added to the variance of a vector when it is normalised.
-inline constexpr double kRoutingNormEps = 1e-6;
-
 // The members and the distance that are asked for.
 struct ClusterEntry : torch::CustomClassHolder {
   MemberRowsPointer members;

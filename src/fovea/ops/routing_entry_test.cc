@@ -29,13 +29,13 @@ c10::intrusive_ptr<ClusterEntry> entry_of(const at::Tensor& centroids) {
 
 // Composes it of functions of autograd that are tested by themselves: the norm of ATen, rows and the distance.
 EnteredRows composed(const at::Tensor& x, const ClusterEntry& entry) {
-  const at::Tensor vectors = at::layer_norm(x, {x.size(2)}, {}, {}, kRoutingNormEps);
+  const at::Tensor vectors = at::layer_norm(x, {x.size(2)}, {}, {}, kernels::kRoutingNormEps);
   const at::Tensor rows = gather_rows(vectors, entry.members);
   return {rows, rows, distance_to_centroids(vectors, entry.centroids, entry.tokens)};
 }
 
 EnteredRows entered(const at::Tensor& x, const c10::intrusive_ptr<ClusterEntry>& entry) {
-  const at::Tensor vectors = at::layer_norm(x.detach(), {x.size(2)}, {}, {}, kRoutingNormEps);
+  const at::Tensor vectors = at::layer_norm(x.detach(), {x.size(2)}, {}, {}, kernels::kRoutingNormEps);
   entry->distance = measure_clusters(vectors, entry->centroids, entry->tokens).mean_square;
   return enter_clusters(x, vectors, entry);
 }

@@ -15,7 +15,7 @@ struct TokenCall {
   kernels::AttentionProblem problem;
   kernels::RandomStream random;
   at::Tensor q, k, v;                   // [T, H, D]
-  at::Tensor alpha;                     // [H], if some head has entmax(learned), else undefined
+  at::Tensor alpha;                     // [H], what transforms learn; undefined if no head's does
   std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
   double scale = 1;
   TermTensors terms;  // by_query and queries [T_q, H, count or D]

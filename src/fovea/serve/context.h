@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fovea/serve/api_keys.h"
+#include "fovea/serve/glossaries.h"
 #include "fovea/serve/http.h"
 #include "fovea/serve/memory_room.h"
 #include "fovea/serve/metrics_page.h"
@@ -17,28 +18,6 @@
 #include "fovea/text/terms.h"
 
 namespace fovea::serve {
-
-// DeepL's glossaries, in memory.
-struct Glossary {
-  std::string id, name, source, target;  // languages in lower case
-  std::string created;                   // "2026-11-26T05:33:00.000000Z"
-  std::string entries;                   // the lines SOURCE<TAB>TARGET, as they came
-  std::shared_ptr<const text::TermList> terms;
-};
-
-// The glossaries of all clients, for any thread.
-class Glossaries {
- public:
-  std::shared_ptr<const Glossary> find(const std::string& id) const;  // null if there is none
-  std::vector<std::shared_ptr<const Glossary>> all() const;
-  // Returns false, and takes nothing, if there are `most` already.
-  bool add(std::shared_ptr<const Glossary> glossary, int64_t most);
-  void erase(const std::string& id);
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Glossary>> by_id_;
-};
 
 // The state that the dialects share. The functions that answer requests run in two threads at once, so each member is
 // for any thread.

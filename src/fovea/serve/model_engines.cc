@@ -140,7 +140,7 @@ class TranslatingEngine final : public Engine, public SentenceReader {
 class CompletingEngine final : public Engine, public UnitReader {
  public:
   CompletingEngine(language::LoadedModel loaded, const language::CompletionEngine::Options& options)
-      : engine_(std::move(loaded), options), ends_texts_(unit_rules(engine_.model(), true).last.has_value()) {}
+      : engine_(std::move(loaded), options), ends_texts_(!unit_rules(engine_.model(), true).ends.empty()) {}
 
   const SentenceReader* sentences() const override { return nullptr; }
   const UnitReader* texts() const override { return this; }
@@ -173,7 +173,8 @@ std::unique_ptr<Engine> load_unused(const ModelPlace& place, const ServeOptions&
     return std::make_unique<CompletingEngine>(
         language::load_model(trained), language::CompletionEngine::Options{.layers = models::step_format(trained),
                                                                            .limits = models::kNoLimits,
-                                                                           .cache_precision = options.cache_precision});
+                                                                           .cache_precision = options.cache_precision,
+                                                                           .prefix_bytes = options.prefix_cache << 20});
   }
   if (options.cache_precision != "model")
     throw Error(cat("--cache-precision ", options.cache_precision, ": got the model '", place.folder,

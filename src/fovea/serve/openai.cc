@@ -1,4 +1,5 @@
-// The dialect of OpenAI's clients: lists of models, and chat as translation. openai_completions.cc has the rest.
+// The dialect of OpenAI's clients: lists of models, and chat as translation. openai_completions.cc and openai_chat.cc
+// have the texts of language models.
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -47,25 +48,6 @@ void list_models(Context& context, const ExchangePointer& exchange) {
 void show_model(Context& context, const ExchangePointer& exchange) {
   const std::string name = exchange->request().path.substr(std::string_view("/v1/models/").size());
   exchange->answer(json_response(model_json(*context.models.named(name))));
-}
-
-// The text of a message, whose content is a text or a list of parts.
-std::string content_of(const Json& message) {
-  const Json* const content = text::find_json(message, "content");
-  if (content != nullptr && content->is_string()) return content->get<std::string>();
-  std::string text;
-  if (content != nullptr && content->is_array()) {
-    for (const Json& part : *content) {
-      const Json* const piece = part.is_object() ? text::find_json(part, "text") : nullptr;
-      if (piece == nullptr || !piece->is_string())
-        throw HttpError(400,
-                        "messages: a part of the content is not a text; expected {\"type\": \"text\", \"text\": ...}",
-                        "messages");
-      text += piece->get<std::string>();
-    }
-    return text;
-  }
-  throw HttpError(400, "messages: content is missing; expected a text", "messages");
 }
 
 std::string last_user_message(const Fields& fields) {
@@ -129,9 +111,7 @@ void chat(Context& context, const ExchangePointer& exchange) {
   if (!name) throw HttpError(400, "model is missing; GET /v1/models lists the names", "model");
   TextTask task;
   task.model = context.models.named(*name);
-  if (!task.model->translates())
-    throw HttpError(400, cat("model: '", *name, "' continues texts and has no form for a chat; use /v1/completions"),
-                    "model");
+  if (!task.model->translates()) return continue_chat(context, exchange, fields, task.model);
   refuse_chat_wishes(fields);
   task.texts = {last_user_message(fields)};
   task.source_language = task.model->place().source;
@@ -160,10 +140,9 @@ void chat(Context& context, const ExchangePointer& exchange) {
 }
 
 constexpr std::array kOpenAiRoutes = {
-    Route{"GET", "/v1/models", &kOpenAi, list_models},
-    Route{"GET", "/v1/models/*", &kOpenAi, show_model},
-    Route{"POST", "/v1/completions", &kOpenAi, complete},
-    Route{"POST", "/v1/chat/completions", &kOpenAi, chat},
+    Route{"GET", "/v1/models", &kOpenAi, list_models},    Route{"GET", "/v1/models/*", &kOpenAi, show_model},
+    Route{"POST", "/v1/completions", &kOpenAi, complete}, Route{"POST", "/v1/chat/completions", &kOpenAi, chat},
+    Route{"POST", "/tokenize", &kOpenAi, show_tokens},
 };
 
 }  // namespace
@@ -171,6 +150,24 @@ constexpr std::array kOpenAiRoutes = {
 const Dialect kOpenAi = {"openai", openai_refusal, 401, false};
 
 std::span<const Route> openai_routes() { return kOpenAiRoutes; }
+
+std::string content_of(const Json& message) {
+  const Json* const content = text::find_json(message, "content");
+  if (content != nullptr && content->is_string()) return content->get<std::string>();
+  std::string text;
+  if (content != nullptr && content->is_array()) {
+    for (const Json& part : *content) {
+      const Json* const piece = part.is_object() ? text::find_json(part, "text") : nullptr;
+      if (piece == nullptr || !piece->is_string())
+        throw HttpError(400,
+                        "messages: a part of the content is not a text; expected {\"type\": \"text\", \"text\": ...}",
+                        "messages");
+      text += piece->get<std::string>();
+    }
+    return text;
+  }
+  throw HttpError(400, "messages: content is missing; expected a text", "messages");
+}
 
 std::string event_text(const Json& event) { return cat("data: ", json_text(event), "\n\n"); }
 

@@ -12,6 +12,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/malloc.h"
 #include "fovea/base/strings.h"
+#include "fovea/serve/deepl_glossaries.h"
 
 namespace fovea::serve {
 namespace {
@@ -54,31 +55,6 @@ void require_waiting(const Exchange& exchange) {
   if (exchange.is_over()) throw HttpError(503, "nobody waits for the answer any more");
 }
 
-std::shared_ptr<const Glossary> Glossaries::find(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
-}
-
-std::vector<std::shared_ptr<const Glossary>> Glossaries::all() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const Glossary>> list;
-  for (const auto& [id, glossary] : by_id_) list.push_back(glossary);
-  return list;
-}
-
-bool Glossaries::add(std::shared_ptr<const Glossary> glossary, int64_t most) {
-  const std::lock_guard lock(mutex_);
-  if (std::ssize(by_id_) >= most) return false;
-  by_id_.emplace(glossary->id, glossary);
-  return true;
-}
-
-void Glossaries::erase(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  by_id_.erase(id);
-}
-
 std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Response json_response(const Json& json, int status) { return {.status = status, .body = json_text(json) + "\n"}; }
@@ -93,9 +69,10 @@ Routes::Routes(const ServeOptions& options, const ApiKeys& keys, Batcher::Loader
     : options_(options),
       queue_(options.queue_tokens),
       batcher_(options, std::move(loader), {models_, queue_, metrics_, worker_}),
-      context_{options, keys, models_, queue_, metrics_, room_},
+      context_{options, keys, models_, queue_, metrics_, room_, Glossaries(options.glossaries)},
       id_prefix_(random_prefix()) {
-  for (const auto& list : {libretranslate_routes(), deepl_routes(), openai_routes(), own_routes()})
+  for (const auto& list :
+       {libretranslate_routes(), deepl_routes(), deepl_glossary_routes(), openai_routes(), own_routes()})
     routes_.insert(routes_.end(), list.begin(), list.end());
 }
 
@@ -106,10 +83,10 @@ const Route* Routes::route_of(const Request& request) const {
   return found == routes_.end() ? nullptr : &*found;
 }
 
-// By the path, so that refusals of unknown paths below /v2 have DeepL's form.
+// By the path, so that refusals of unknown paths below /v2 and /v3 have DeepL's form.
 const Dialect& Routes::dialect_of(const Request& request) const {
   if (request.path.starts_with("/v1/")) return kOpenAi;
-  if (request.path.starts_with("/v2/")) return kDeepL;
+  if (request.path.starts_with("/v2/") || request.path.starts_with("/v3/")) return kDeepL;
   const auto found =
       std::ranges::find_if(routes_, [&](const Route& route) { return has_pattern(request.path, route.path); });
   return found == routes_.end() ? kOwn : *found->dialect;
@@ -229,7 +206,7 @@ std::vector<Header> Routes::common_headers(const Request& request) const {
   headers.emplace_back("Access-Control-Allow-Origin", origin);
   headers.emplace_back("Vary", "Origin");
   if (request.method != "OPTIONS") return headers;
-  headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE");
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE");
   headers.emplace_back("Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key");
   headers.emplace_back("Access-Control-Max-Age", "600");
   return headers;

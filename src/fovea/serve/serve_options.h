@@ -14,11 +14,12 @@ namespace fovea::serve {
 struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions {
   std::vector<std::string> model, allow_host;
   std::string precision = "float32", cache_precision = "model";
-  std::string host = "127.0.0.1", api_key, allow_origin;
+  std::string host = "127.0.0.1", api_key, allow_origin, glossaries;
   int64_t port = 8080;
   int64_t queue_tokens = 50'000, mini_batch = 64, mini_batch_words = 2048;
   int64_t max_length = 1000, max_texts = 1000, max_body = 2 << 20, max_connections = 1000;
   int64_t alternatives_limit = 10, max_glossaries = 100, max_beam_size = 20, max_new_tokens = 4096;
+  int64_t prefix_cache = 256;
   double timeout = 60, read_timeout = 20, max_length_factor = 3;
   bool log_texts = false;
 
@@ -48,9 +49,16 @@ struct ServeOptions : MachineOptions, AttentionOverride, BeamConfig, LogOptions 
         number("max-texts", &C::max_texts, "texts in a request, at most", 1, 1e6),
         number("max-body", &C::max_body, "bytes of a request's body, at most", 1, 1 << 30),
         number("max-connections", &C::max_connections, "open connections, at most", 1, 1e6),
-        number("max-glossaries", &C::max_glossaries, "glossaries in memory, at most", 0, 1e6),
+        field("glossaries", &C::glossaries,
+              "folder that keeps the glossaries of DeepL's clients when the server stops: NAME.en-de.tsv has the lines "
+              "SOURCE<TAB>TARGET of glossary NAME (default: they are kept in memory)"),
+        number("max-glossaries", &C::max_glossaries, "glossaries, at most", 0, 1e6),
         number("max-beam-size", &C::max_beam_size, "hypotheses that a request may ask for, at most", 1, 1000),
         number("max-new-tokens", &C::max_new_tokens, "tokens that a request may add to a prompt, at most", 1, 1e9),
+        number("prefix-cache", &C::prefix_cache,
+               "MiB of keys and values of prompts, which each language model keeps so that a prompt with the same "
+               "beginning, such as the next one of a conversation, is not computed again (0: none)",
+               0, 1 << 24),
         number("alternatives-limit", &C::alternatives_limit, "alternative translations that a request may ask for", 0,
                100),
         field("log-texts", &C::log_texts, "the log also shows the texts of requests, without their keys"));

@@ -19,7 +19,10 @@ LayerSpec within_reach(LayerSpec spec, int64_t keys) {
 }
 
 LayerSpec without_selection(LayerSpec spec) {
-  for (HeadGroup& group : spec) group.spec.select.reset();
+  for (HeadGroup& group : spec) {
+    group.spec.selection = All{};
+    group.spec.keep.reset();
+  }
   return spec;
 }
 

@@ -39,7 +39,7 @@ class SpecCursor {
   void real_number(S& out, const RealField<S>& field) {
     skip_spaces();
     const size_t begin = at_;
-    if (field.chosen && !done() && is_letter(peek())) {
+    if (!field.keyword.empty() && !done() && is_letter(peek())) {
       if (word("a number") != field.keyword)
         fail(begin, cat("expected a number or '", field.keyword, "' for ", field.name));
       out.*field.chosen = true;
@@ -52,6 +52,7 @@ class SpecCursor {
       fail(begin, cat(field.name, " must be between ", shortest(field.min), " and ", shortest(field.max)));
     at_ = static_cast<size_t>(end - text_.data());
     out.*field.member = value;
+    if (field.chosen) out.*field.chosen = false;
   }
 
   static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

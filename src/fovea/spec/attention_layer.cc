@@ -20,10 +20,10 @@ std::string_view positional(const Pairs& pairs) {
   return {};
 }
 
-// The first pattern of a spec that compares positions, including the keys that topk keeps, or an empty text.
+// The first pattern of a spec that compares positions, including those of `keep`, or an empty text.
 std::string_view positional(const AttentionSpec& spec) {
   const std::string_view name = positional(spec.pairs());
-  return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
+  return name.empty() && spec.keep ? positional(*spec.keep) : name;
 }
 
 // The first pattern of the tree that counts positions from the first key, or nothing.
@@ -43,7 +43,7 @@ std::string_view from_start(const Pairs& pairs) {
 
 // The tree without its patterns that compare positions; nothing if no limit is left, or no pair. A union has no limit
 // as soon as one of its parts has none, so `whole` is kUnion for pairs. An intersection has no pair as soon as one of
-// its parts has none, so `whole` is kIntersection for the pairs that topk keeps.
+// its parts has none, so `whole` is kIntersection for the pairs of `keep`.
 std::optional<Pairs> without_positional(const Pairs& pairs, Pairs::Op whole) {
   if (pairs.op == Pairs::Op::kLeaf) return positional(pairs).empty() ? std::optional(pairs) : std::nullopt;
   Pairs left{.op = pairs.op, .leaf = {}, .parts = {}};
@@ -65,11 +65,10 @@ bool has_span(const Pairs& pairs) {
 
 // The part of the spec with which an adaptive span does not go, or an empty text.
 std::string problem_of_span(const AttentionSpec& spec, AttentionKind kind) {
-  const bool keeps = spec.select && spec.select->keep;
-  if (!has_span(spec.pairs()) && !(keeps && has_span(*spec.select->keep))) return "";
+  if (!has_span(spec.pairs()) && !(spec.keep && has_span(*spec.keep))) return "";
   if (spec.pairs().op != Pairs::Op::kLeaf || !has_span(spec.pairs()))
     return "'span' joins no other pattern; write span(limit,ramp) alone, or span(limit,ramp)+topk(k)";
-  if (keeps) return "'span' takes topk(k) without keep; leave keep out";
+  if (spec.keep) return "'span' takes topk(k) without keep; leave keep out";
   if (!std::holds_alternative<Softmax>(spec.transform))
     return cat("'span' weighs with softmax; got ",
                std::visit([]<class T>(const T&) { return T::kName; }, spec.transform), ", leave that stage out");
@@ -105,8 +104,7 @@ LayerSpec across_texts(LayerSpec spec) {
       route->members = Routed::Members::kBest;
     if (auto* pairs = std::get_if<Pairs>(&own.source))
       *pairs = without_positional(*pairs, Pairs::Op::kUnion).value_or(Pairs{});
-    if (own.select && own.select->keep)
-      own.select->keep = without_positional(*own.select->keep, Pairs::Op::kIntersection);
+    if (own.keep) own.keep = without_positional(*own.keep, Pairs::Op::kIntersection);
     own = canonical(own);
   }
   return spec;
@@ -115,7 +113,7 @@ LayerSpec across_texts(LayerSpec spec) {
 std::string_view counts_from_start(const LayerSpec& spec) {
   for (const HeadGroup& group : spec) {
     std::string_view name = from_start(group.spec.pairs());
-    if (name.empty() && group.spec.select && group.spec.select->keep) name = from_start(*group.spec.select->keep);
+    if (name.empty() && group.spec.keep) name = from_start(*group.spec.keep);
     if (!name.empty()) return name;
   }
   return {};
@@ -170,10 +168,19 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
 
 void require_one_norm(const LayerSpec& spec) {
   for (const HeadGroup& group : spec) {
-    if (group.spec.norm == spec[0].spec.norm) continue;
-    throw Error(cat("attention '", print(spec), "': the norm is over the outputs of all heads together, so every ",
-                    "head group must name the same one"));
+    const bool same_norm = group.spec.norm == spec[0].spec.norm;
+    if (same_norm && group.spec.gate == spec[0].spec.gate) continue;
+    throw Error(cat("attention '", print(spec), "': the ", same_norm ? "gate" : "norm",
+                    " is over the outputs of all heads together, so every head group must name the same one"));
   }
+}
+
+LayerSpec without_layer_stages(LayerSpec spec) {
+  for (HeadGroup& group : spec) {
+    group.spec.gate.reset();
+    group.spec.scale.reset();
+  }
+  return spec;
 }
 
 }  // namespace fovea

@@ -51,11 +51,15 @@ std::vector<SpecName> names_of() {
   return out;
 }
 
+// The names of all selections except `all`.
 std::vector<SpecName> selection_names() {
-  return {{"topk",
-           "k[,keep=PAIRS]",
-           "the k best candidates and their ties; PAIRS stay on top of them",
-           {whole_argument("k", 1)}}};
+  std::vector<SpecName> out = names_of<Selection>();
+  std::erase_if(out, [](const SpecName& name) { return name.name == All::kName; });
+  for (SpecName& name : out) {
+    name.arguments += "[,keep=PAIRS]";
+    name.help += "; PAIRS stay on top of them";
+  }
+  return out;
 }
 
 // The names of all norms except `none`.
@@ -103,6 +107,8 @@ std::vector<SpecName> stage_names() {
   std::vector<SpecName> out;
   for (const auto& names : {selection_names(), transform_names(), norm_names()})
     out.insert(out.end(), names.begin(), names.end());
+  out.push_back(name_of<QueryScale>());
+  out.push_back(name_of<OutputGate>());
   return out;
 }
 

@@ -93,6 +93,13 @@ std::vector<Span> spans(const Pairs& pairs, const Row& row) {
   return leaf_spans(pairs.leaf, row);
 }
 
+int64_t candidate_count(const Pairs& pairs, const Row& row) {
+  if (pairs.is_full()) return std::max<int64_t>(row.limit(), 0);
+  int64_t total = 0;
+  for (const Span& span : spans(pairs, row)) total += span.end - span.begin;
+  return total;
+}
+
 bool uses_random(const Pairs& pairs) {
   if (pairs.op == Pairs::Op::kLeaf) return std::visit([]<class P>(const P&) { return P::kDraws; }, pairs.leaf);
   return std::any_of(pairs.parts.begin(), pairs.parts.end(), [](const Pairs& part) { return uses_random(part); });
@@ -100,7 +107,7 @@ bool uses_random(const Pairs& pairs) {
 
 bool uses_random(const AttentionSpec& spec) {
   if (spec.route() && !spec.route()->has_centroids()) return true;
-  return uses_random(spec.pairs()) || (spec.select && spec.select->keep && uses_random(*spec.select->keep));
+  return uses_random(spec.pairs()) || (spec.keep && uses_random(*spec.keep));
 }
 
 bool uses_random(const LayerSpec& spec) {

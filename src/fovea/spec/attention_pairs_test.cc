@@ -65,7 +65,7 @@ TEST(Patterns, AreThoseOfFigure3) {
   EXPECT_EQ(candidates("global(2)", 1, 9, false).size(), 9U);
   EXPECT_EQ(candidates("window(2)", 4, 9, false), (Keys{3, 4})) << "of Big Bird, and of keep= in oow";
   const auto oow = parse_attention("oow(4)");
-  EXPECT_EQ(candidates(*oow.select->keep, {4, 9, false, 1}), (Keys{3, 4}));
+  EXPECT_EQ(candidates(*oow.keep, {4, 9, false, 1}), (Keys{3, 4}));
   const Keys bird = candidates("bigbird(8)", 30, 40, false);
   for (const int64_t key : {28, 29, 30, 31, 0, 1}) EXPECT_TRUE(bird.contains(key)) << key;
 }

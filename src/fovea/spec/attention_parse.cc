@@ -66,7 +66,7 @@ class Parser : private SpecCursor {
  private:
   // The stages of a spec that have been given so far.
   struct Seen {
-    bool select = false, transform = false, norm = false;
+    bool selection = false, transform = false, norm = false, scale = false, gate = false;
   };
 
   void finish(std::string_view ends) {
@@ -107,11 +107,15 @@ class Parser : private SpecCursor {
   static constexpr bool may_be_left_out(const WordField<T, Choice>&) {
     return true;
   }
+  template <class T>
+  static constexpr bool may_be_left_out(const RealField<T>& field) {
+    return field.chosen != nullptr && T{}.*field.chosen;
+  }
   static constexpr bool may_be_left_out(const auto&) { return false; }
 
   // "(" arguments ")" by the fields of T, or nothing when T has none that must be given.
   template <class T>
-  void arguments(T& item, size_t name_at) {
+  void arguments(T& item, size_t name_at, std::optional<Pairs>* keep = nullptr) {
     constexpr auto kFields = T::fields();
     constexpr bool kAllOptional =
         std::apply([](const auto&... field) { return (may_be_left_out(field) && ...); }, kFields);
@@ -122,6 +126,7 @@ class Parser : private SpecCursor {
       }
       size_t place = 0;
       std::apply([&](const auto&... field) { (argument(item, field, place++), ...); }, kFields);
+      if (keep != nullptr) kept(T::kName, *keep);
       need(')', cat("after the arguments of ", T::kName));
       if constexpr (requires { item.problem(); }) {
         if (!item.problem().empty()) fail(name_at, cat(T::kName, ": ", item.problem()));
@@ -129,14 +134,14 @@ class Parser : private SpecCursor {
     }
   }
 
-  // Whether `name` is one of the list's; reads its arguments into `out`.
+  // Whether `name` is one of the list's; reads its arguments into `out`. With `keep`, one more argument may follow.
   template <class List>
-  bool item_of(std::string_view name, size_t name_at, List& out) {
+  bool item_of(std::string_view name, size_t name_at, List& out, std::optional<Pairs>* keep = nullptr) {
     bool found = false;
     for_each_type<List>([&]<class T>(T item) {
       if (found || name != T::kName) return;
       found = true;
-      arguments(item, name_at);
+      arguments(item, name_at, keep);
       out = item;
     });
     return found;
@@ -257,7 +262,22 @@ class Parser : private SpecCursor {
       out.source = pairs();
     }
     while (take('+')) stage(out, seen);
+    if (const std::string_view problem = problem_of_scale(out); !problem.empty())
+      fail(scaled_at_, cat(QueryScale::kName, ": ", problem));
     return canonical(std::move(out));
+  }
+
+  // The reason for which these queries cannot be scaled, or an empty text.
+  static std::string_view problem_of_scale(const AttentionSpec& spec) {
+    if (!spec.scale) return "";
+    if (spec.route()) return "the data decide how many candidates a query of routed has; leave one of the two out";
+    if (spec.clauses()) return "the text decides how many candidates a query of clause has; leave one of the two out";
+    if (adaptive_span(spec))
+      return "span learns how far a query sees, not a number of candidates; leave one of the two out";
+    if (is_pointwise(spec.transform))
+      return "weights that are not normalised do not flatten among more keys; expected softmax, sink, sparsemax or "
+             "entmax";
+    return "";
   }
 
   void once(bool& seen, size_t at, std::string_view what) const {
@@ -270,12 +290,12 @@ class Parser : private SpecCursor {
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a stage");
-    if (name == "topk") {
-      once(seen.select, begin, "selection");
-      return top_k(out);
-    }
     for (const Alias& alias : aliases()) {
       if (alias.is_stage && name == alias.name) return stage_alias(alias, begin, out, seen);
+    }
+    if (Selection item; name != All::kName && item_of(name, begin, item, &out.keep)) {
+      out.selection = item;
+      return once(seen.selection, begin, "selection");
     }
     if (item_of(name, begin, out.transform)) return once(seen.transform, begin, "transform");
     Norm norm;
@@ -283,33 +303,39 @@ class Parser : private SpecCursor {
       out.norm = norm;
       return once(seen.norm, begin, "norm");
     }
+    if (name == QueryScale::kName) {
+      out.scale.emplace();
+      scaled_at_ = begin;
+      return once(seen.scale, begin, "scale");
+    }
+    if (name == OutputGate::kName) {
+      arguments(out.gate.emplace(), begin);
+      return once(seen.gate, begin, "gate");
+    }
     for (const std::string& pattern : known_pairs())
       if (name == pattern) fail(begin, cat("patterns come first: ", name, "(...)+..., joined by '|' or '&'"));
     unknown(begin, name, "stage", known_stages());
   }
 
-  void top_k(AttentionSpec& out) {
-    need('(', "after topk");
-    TopK select{whole_number("k of topk", 1), {}};
-    if (take(',')) {
-      skip_spaces();
-      const size_t begin = at_;
-      if (word("keep=") != "keep") fail(begin, "topk takes k and keep=PAIRS, e.g. topk(8,keep=window(4))");
-      need('=', "after keep");
-      deeper();
-      select.keep = pairs();
-      --depth_;
-    }
-    need(')', "after the arguments of topk");
-    out.select = std::move(select);
+  // ",keep=PAIRS" behind the arguments of a selection.
+  void kept(std::string_view name, std::optional<Pairs>& keep) {
+    if (!take(',')) return;
+    skip_spaces();
+    const size_t begin = at_;
+    if (word("keep=") != "keep")
+      fail(begin, cat(name, " takes one number and keep=PAIRS, e.g. topk(8,keep=window(4))"));
+    need('=', "after keep");
+    deeper();
+    keep = pairs();
+    --depth_;
   }
 
   // Merges the alias's expansion into the stages that were given so far.
   void stage_alias(const Alias& alias, size_t begin, AttentionSpec& out, Seen& seen) {
     const AttentionSpec part = parse_attention(alias.expansion(alias_argument(alias)));
-    if (part.select) {
-      once(seen.select, begin, "selection");
-      out.select = part.select;
+    if (part.selects()) {
+      once(seen.selection, begin, "selection");
+      out.selection = part.selection, out.keep = part.keep;
     }
     if (part.transform.index() != 0) {
       once(seen.transform, begin, "transform");
@@ -322,6 +348,7 @@ class Parser : private SpecCursor {
   }
 
   size_t spec_begin_ = 0;     // of the head group being read
+  size_t scaled_at_ = 0;      // the place of the stage `scaled`
   bool after_stage_ = false;  // patterns of the group are over
   int depth_ = 0;
 };

@@ -47,6 +47,7 @@ template <class T>
 std::string argument_text(const T& item, const auto& field, bool is_first) {
   const std::string comma = is_first ? "" : ",";
   if constexpr (requires { field.chosen; }) {
+    if (field.chosen && T{}.*field.chosen && item.*field.chosen) return "";  // it may be left out
     return comma + (field.chosen && item.*field.chosen ? std::string(field.keyword) : shortest(item.*field.member));
   } else {
     return comma + text_of(item.*field.member);
@@ -74,6 +75,9 @@ std::string call(const Pairs& pairs) {
 }
 
 Transform canonical_transform(Transform transform) {
+  if (const auto* sink = std::get_if<Sink>(&transform); sink != nullptr && sink->learned) return Sink{};
+  if (const auto* sigmoid = std::get_if<Sigmoid>(&transform); sigmoid != nullptr && sigmoid->by_length)
+    return Sigmoid{};
   Entmax* const entmax = std::get_if<Entmax>(&transform);
   if (!entmax) return transform;
   if (entmax->learned) return Entmax{.alpha = Entmax{}.alpha, .learned = true};
@@ -97,7 +101,9 @@ std::string call(const ClauseAttention& clauses) {
 
 AttentionSpec canonical(AttentionSpec spec) {
   if (auto* pairs = std::get_if<Pairs>(&spec.source)) *pairs = canonical_pairs(std::move(*pairs));
-  if (spec.select && spec.select->keep) spec.select->keep = canonical_pairs(std::move(*spec.select->keep));
+  if (const auto* top_p = std::get_if<TopP>(&spec.selection); top_p != nullptr && top_p->p >= 1) spec.selection = All{};
+  if (!spec.selects()) spec.keep.reset();
+  if (spec.keep) spec.keep = canonical_pairs(std::move(*spec.keep));
   spec.transform = canonical_transform(spec.transform);
   return spec;
 }
@@ -110,12 +116,15 @@ std::string print(const AttentionSpec& given) {
   const auto add = [&](const auto& item) { parts.push_back(call(item)); };
   if (const auto* pairs = std::get_if<Pairs>(&spec.source); pairs == nullptr || !pairs->is_full())
     std::visit(add, spec.source);
-  if (spec.select) {
-    const std::string keep = spec.select->keep ? ",keep=" + call(*spec.select->keep) : "";
-    parts.push_back(cat("topk(", text_of(spec.select->k), keep, ")"));
+  if (spec.selects()) {
+    std::string selection = std::visit([](const auto& item) { return call(item); }, spec.selection);
+    if (spec.keep) selection.insert(selection.size() - 1, ",keep=" + call(*spec.keep));
+    parts.push_back(std::move(selection));
   }
   if (spec.transform.index() != 0) std::visit(add, spec.transform);
   if (spec.norm.index() != 0) std::visit(add, spec.norm);
+  if (spec.scale) add(*spec.scale);
+  if (spec.gate) add(*spec.gate);
   return parts.empty() ? std::string(Full::kName) : join(parts, "+");
 }
 

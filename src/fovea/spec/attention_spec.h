@@ -13,18 +13,21 @@
 #include "fovea/base/error.h"
 #include "fovea/spec/attention_kind.h"
 #include "fovea/spec/norms.h"
+#include "fovea/spec/output_gate.h"
 #include "fovea/spec/patterns.h"
+#include "fovea/spec/query_scale.h"
+#include "fovea/spec/selections.h"
 #include "fovea/spec/transforms.h"
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
-// how the output is normalised.
+// how the output is normalised and gated, and whether queries are scaled by their numbers of candidates.
 //     spec   = (source | stage) { "+" stage }
 //     source = pairs | routed | clause | mix
 //     pairs  = both { "|" both }                  union
 //     both   = atom { "&" atom }                  intersection, binds tighter
 //     atom   = name [ "(" args ")" ] | "(" pairs ")"
 // A source left out is full; stages come in any order, each kind once.
-// docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
+// docs/attention.md lists the names; patterns.h, selections.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
 
 // A tree of patterns. A leaf holds one pattern; an inner node the union or intersection of its parts.
@@ -38,13 +41,6 @@ struct Pairs {
 };
 
 inline Pairs leaf(Pattern pattern) { return {Pairs::Op::kLeaf, std::move(pattern), {}}; }
-
-// The k best candidates, ties at the k-th score all kept; candidates in `keep` stay on top of the k.
-struct TopK {
-  int64_t k = 1;
-  std::optional<Pairs> keep;
-  bool operator==(const TopK&) const = default;
-};
 
 // Routing attention (Roy, Saffar, Vaswani, Grangier 2021), "routed(c,w)": queries and keys are put into c clusters by
 // online k-means, and attention runs within each cluster. The stages after it act within a cluster, where a token's
@@ -110,14 +106,19 @@ using Source = std::variant<Pairs, Routed, ClauseAttention>;
 
 struct AttentionSpec {
   Source source;
-  std::optional<TopK> select;
+  Selection selection;
+  std::optional<Pairs> keep;  // candidates that stay on top of those selected; only beside a selection
   Transform transform;
   Norm norm;
+  std::optional<QueryScale> scale;
+  std::optional<OutputGate> gate;
   bool operator==(const AttentionSpec&) const = default;
   // The source if it is of this kind. If it is not, pairs() are full and the others null.
   const Pairs& pairs() const;
   const Routed* route() const { return std::get_if<Routed>(&source); }
   const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }
+  bool selects() const { return fovea::selects(selection); }
+  const TopK* top_k() const { return std::get_if<TopK>(&selection); }
 };
 
 // Whether the keys are the queries, under --routing-keys `keys`: auto, shared or own.
@@ -165,6 +166,8 @@ void validate(const AttentionSpec& spec, AttentionKind kind);
 bool contains(const Pairs& pairs, const Row& row, int64_t key);
 // Returns the keys of contains() as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
 std::vector<Span> spans(const Pairs& pairs, const Row& row);
+// Returns the number of these keys.
+int64_t candidate_count(const Pairs& pairs, const Row& row);
 // A pattern of the tree draws keys at random: pairs depend on Row::stream, and so on the head, on cross-attention too.
 bool uses_random(const Pairs& pairs);
 bool uses_random(const AttentionSpec& spec);  // what topk keeps included
@@ -181,13 +184,15 @@ std::string print(const LayerSpec& spec);
 bool uses_random(const LayerSpec& spec);
 // The name of a pattern of `spec` that counts positions from the first key (kFromStart), or nothing.
 std::string_view counts_from_start(const LayerSpec& spec);
-// Groups with their counts filled in; throws unless they add up to num_heads, or the norms differ.
+// Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
 // positions, without clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
 LayerSpec across_texts(LayerSpec spec);
-// Throws when groups differ in their norm, which is over the outputs of all heads.
+// Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
 void require_one_norm(const LayerSpec& spec);
+// The mechanism as a function of q, k and v, which has no gate and does not scale queries.
+LayerSpec without_layer_stages(LayerSpec spec);
 
 // An argument that has to be given: a whole number in [min, max], a multiple of `step`; where that is 0, any number in
 // [min, max]. `keyword`, unless empty, may stand in its place.
@@ -205,7 +210,7 @@ struct SpecName {
 };
 std::vector<SpecName> pattern_names();
 std::vector<SpecName> transform_names();
-std::vector<SpecName> stage_names();  // selections, transforms and norms
+std::vector<SpecName> stage_names();  // selections, transforms, norms, the scale and the gate
 std::vector<SpecName> alias_names();
 std::vector<SpecName> clause_names();   // what stands in the place of all pairs of an encoder
 std::vector<SpecName> routing_names();  // what stands in the place of all pairs

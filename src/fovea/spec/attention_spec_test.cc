@@ -39,6 +39,10 @@ TEST(AttentionSpec, CanonicalForms) {
       {"entmax(1.50)", "entmax(1.5)"},
       {"entmax(learned)", "entmax(learned)"},
       {"leaky-relu(0.01)", "leaky-relu(0.01)"},
+      {"sigmoid", "sigmoid"},
+      {"sigmoid(0)", "sigmoid(0)"},
+      {"scaled+gate(head)+entmax(1.5)", "entmax(1.5)+scaled+gate(head)"},
+      {"full+scaled", "scaled"},
       {" window( 16 ) | ( global(2) | random(3) ) + topk( 8 , keep = local(2) ) ",
        "window(16)|global(2)|random(3)+topk(8,keep=local(2))"},
       {"((window(3)))", "window(3)"},
@@ -58,7 +62,9 @@ TEST(AttentionSpec, CanonicalForms) {
 TEST(AttentionSpec, WhatIsPrintedReadsBack) {
   Rng rng(11);
   for (int i = 0; i < 5000; ++i) {
-    const AttentionSpec spec = random_spec(rng);
+    AttentionSpec spec = random_spec(rng);
+    if (rng.below(4) == 0) spec.gate = OutputGate{.per = static_cast<OutputGate::Per>(rng.below(2))};
+    if (rng.below(4) == 0 && !is_pointwise(spec.transform) && !adaptive_span(spec)) spec.scale.emplace();
     EXPECT_EQ(parse_attention(print(spec)), spec) << print(spec);
     EXPECT_EQ(hash_value(parse_attention(print(spec))), hash_value(spec));
     LayerSpec layer = {{2, spec}, {3, random_spec(rng)}};
@@ -94,6 +100,30 @@ TEST(AttentionSpec, ArgumentsHaveTheRangesThatTheListsTell) {
   }
 }
 
+TEST(AttentionSpec, ALengthSetsTheBiasOfASigmoidWithoutOne) {
+  const LayerSpec open = parse_layer_spec("1*topk(3)+sigmoid;1*sigmoid(-2);2*full");
+  EXPECT_TRUE(lacks_bias(open));
+  const LayerSpec set = with_bias(open, 1024);
+  EXPECT_EQ(print(set), cat("1*topk(3)+sigmoid(", shortest(-std::log(1024.0)), ");1*sigmoid(-2);2*full"));
+  EXPECT_FALSE(lacks_bias(set));
+  EXPECT_EQ(with_bias(set, 8), set);
+  EXPECT_EQ(print(with_bias(parse_layer_spec("sigmoid"), 1)), "sigmoid(0)");
+  EXPECT_FALSE(parameters_of(open).alpha) << "a bias is no learned number";
+}
+
+TEST(AttentionSpec, ScaledQueriesNeedNumbersByTheirTransform) {
+  const auto needs = [](const char* text) {
+    const AttentionParameters all = parameters_of(parse_layer_spec(text));
+    return std::pair(all.scale_by_head, all.scale_by_input);
+  };
+  for (const char* text : {"scaled", "topk(3)+scaled", "sink+scaled", "entmax(1)+scaled"})
+    EXPECT_EQ(needs(text), std::pair(true, false)) << text;
+  for (const char* text : {"sparsemax+scaled", "entmax(1.5)+scaled", "entmax(learned)+scaled"})
+    EXPECT_EQ(needs(text), std::pair(false, true)) << text;
+  EXPECT_EQ(needs("1*scaled;1*sparsemax+scaled"), std::pair(true, true));
+  EXPECT_EQ(needs("full+gate"), std::pair(false, false));
+}
+
 TEST(AttentionSpec, NamesOfKindsReadBack) {
   for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross})
     EXPECT_EQ(parse_kind(name_of(kind)), kind);
@@ -116,6 +146,9 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("topk(-3)"), testing::HasSubstr("column 6: k of topk is -3; it must be at least 1"));
   EXPECT_THAT(refusal("topk(99999999999)"), testing::HasSubstr("column 6: k of topk is too large"));
   EXPECT_THAT(refusal("topk(99999999999999999999999)"), testing::HasSubstr("column 6: k of topk is too large"));
+  EXPECT_THAT(refusal("top-p(0)"), testing::HasSubstr("column 7: p must be between 1e-06 and 1"));
+  EXPECT_THAT(refusal("top-p(nan)"), testing::HasSubstr("column 7: p must be between 1e-06 and 1"));
+  EXPECT_THAT(refusal("top-p(0.5)+topk(3)"), testing::HasSubstr("column 12: a second selection"));
   EXPECT_THAT(refusal("window()"), testing::HasSubstr("column 8: expected a whole number for k of window, got ')'"));
   EXPECT_THAT(refusal("window(3"),
               testing::HasSubstr("column 9: expected ')' after the arguments of window, got the end"));
@@ -134,6 +167,14 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("entmax(0.5)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
   EXPECT_THAT(refusal("entmax(nan)"), testing::HasSubstr("column 8: expected a number or 'learned' for alpha"));
   EXPECT_THAT(refusal("entmax(1e999)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
+  EXPECT_THAT(refusal("sigmoid(length)"), testing::HasSubstr("column 9: expected a number for bias, got 'l'"));
+  EXPECT_THAT(refusal("scaled+scaled"), testing::HasSubstr("column 8: a second scale"));
+  EXPECT_THAT(refusal("2*scaled;2*topk(3)+relu+scaled"),
+              testing::HasSubstr("column 25: scaled: weights that are not norm"));
+  EXPECT_THAT(refusal("routed(2,4)+scaled"), testing::HasSubstr("column 13: scaled: the data decide how many"));
+  EXPECT_THAT(refusal("mix(full,clause(1))+scaled"),
+              testing::HasSubstr("column 21: scaled: the text decides how many"));
+  EXPECT_THAT(refusal("span(8,2)+scaled"), testing::HasSubstr("column 11: scaled: span learns how far"));
   EXPECT_THAT(refusal("leaky-relu(nan)"), testing::HasSubstr("column 12: slope must be between 0 and 1"));
   EXPECT_THAT(refusal(""), testing::HasSubstr("column 1: expected a pattern, got the end"));
   EXPECT_THAT(refusal("full)"), testing::HasSubstr("column 5: unexpected ')'; expected '|', '&', '+', ';' or the end"));
@@ -141,7 +182,7 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
       refusal("topk(8)|full"),
       testing::HasSubstr("column 8: unexpected '|'; patterns come before all stages; expected '+', ';' or the end"));
   EXPECT_THAT(refusal("ReLA-g"), testing::HasSubstr("did you mean 'rela-g'?"));
-  EXPECT_THAT(refusal("topk(8,kep=window(3))"), testing::HasSubstr("column 8: topk takes k and keep=PAIRS"));
+  EXPECT_THAT(refusal("topk(8,kep=window(3))"), testing::HasSubstr("column 8: topk takes one number and keep=PAIRS"));
   EXPECT_THAT(refusal("4*full;topk(3)"), testing::HasSubstr("column 8: with several head groups each needs"));
   EXPECT_THAT(refusal("full;4*topk(3)"), testing::HasSubstr("each needs its number of heads"));
   EXPECT_THAT(refusal("2*full+relu;2*full)"), testing::HasSubstr("expected '|', '&', '+', ';' or the end"));

@@ -33,13 +33,14 @@ std::vector<std::string> parameter_names(std::string_view spec) {
   if (reads.gate) names.emplace_back("gate");
   if (reads.bias) names.emplace_back("bias");
   if (reads.alpha) names.emplace_back("alpha");
+  if (reads.sinks) names.emplace_back("sinks");
   return names;
 }
 
 std::vector<std::string> property_names(std::string_view spec) {
   const LayerSpec layer = parse_layer_spec(spec);
   const Norm& norm = layer.front().spec.norm;
-  const auto selects = [](const HeadGroup& group) { return group.spec.select.has_value(); };
+  const auto selects = [](const HeadGroup& group) { return group.spec.selects(); };
   const auto spans = [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; };
   const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
   const auto has_centroids = [](const HeadGroup& group) {
@@ -55,6 +56,11 @@ std::vector<std::string> property_names(std::string_view spec) {
   add_if(std::ranges::any_of(layer, selects), "selection");
   add_if(std::ranges::all_of(layer, is_by_score), "pointwise");
   add_if(!std::holds_alternative<NoNorm>(norm), "norm");
+  const AttentionParameters needs = parameters_of(layer);
+  add_if(needs.scale_by_head, "head_scale");
+  add_if(needs.scale_by_input, "input_scale");
+  add_if(lacks_bias(layer), "open_bias");
+  add_if(layer.front().spec.gate.has_value(), "gate");
   add_if(std::ranges::any_of(layer, spans), "span");
   add_if(std::ranges::any_of(layer, has_clauses), "clauses");
   add_if(std::ranges::any_of(layer, has_centroids), "centroids");

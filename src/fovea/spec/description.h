@@ -23,6 +23,10 @@ std::vector<std::string> parameter_names(std::string_view spec);
 //     span          some head has an adaptive span, whose mask the caller gives
 //     clauses       some head attends within clauses of a text, which operators do not know
 //     centroids     some head is routed by centroids, which models learn
+//     gate          the layer's input gates its outputs, which fovea.Attention has and the function does not
+//     head_scale    some head's queries have SSMax's factor, which fovea.Attention has too
+//     input_scale   some head's queries have ASEntmax's factor
+//     open_bias     some sigmoid's bias is to be set from the greatest length of a training
 //     uniform_gain  its gain starts uniform in +-sqrt(3 / width), not at one
 //     head_gain     the width in this formula is that of one head
 std::vector<std::string> property_names(std::string_view spec);

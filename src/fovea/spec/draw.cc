@@ -1,6 +1,9 @@
 #include "fovea/spec/draw.h"
 
+#include <variant>
+
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_parameters.h"
 
 namespace fovea {
 namespace {
@@ -14,6 +17,27 @@ std::string draw_pairs(const Pairs& pairs, int64_t length, AttentionKind kind, u
                    static_cast<size_t>(span.end - span.begin), '#');
     out += line + "\n";
   }
+  return out;
+}
+
+std::string selected_line(const All&) { return ""; }
+std::string selected_line(const TopK& top) {
+  return cat("Of a query's candidates, the ", top.k, " with the greatest scores are selected\n");
+}
+std::string selected_line(const TopP& top) {
+  return cat("Of a query's candidates, the fewest that have ", shortest(top.p), " of the weight are selected\n");
+}
+
+// Lines about the stages, which a picture of candidates does not show.
+std::string stage_lines(const AttentionSpec& spec) {
+  std::string out = std::visit([](const auto& item) { return selected_line(item); }, spec.selection);
+  if (lacks_bias(spec))
+    out += cat("Training sets the bias of ", Sigmoid::kName,
+               " to -ln(greatest length) and stores it: ", print(with_bias({{0, spec}}, 1024)), " for 1,024 tokens\n");
+  if (spec.scale)
+    out += cat("A query with n candidates is multiplied by ",
+               scales_by_input(spec.transform) ? "1 + softplus(x b) (ln(n + 1))^(2 tanh(x g)), x the layer's input\n"
+                                               : "s ln(n), s learned for each head\n");
   return out;
 }
 
@@ -34,8 +58,7 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
     } else {
       out += draw_pairs(group.spec.pairs(), length, kind, stream);
     }
-    if (group.spec.select)
-      out += cat("Of a query's candidates, the ", group.spec.select->k, " with the greatest scores are selected\n");
+    out += stage_lines(group.spec);
     ++stream;
   }
   return out;

@@ -26,6 +26,20 @@ TEST(Draw, OfRoutedHeadsOneLine) {
             "2*local(1);1*routed(2,4)\n\n2*local(1)\n#.\n.#\n\n1*routed(2,4)\n" + line);
 }
 
+TEST(Draw, StagesThatReadALengthSayIt) {
+  EXPECT_EQ(draw(parse_layer_spec("sigmoid"), 1, AttentionKind::kSelf),
+            "sigmoid\n#\nTraining sets the bias of sigmoid to -ln(greatest length) and stores it: "
+            "sigmoid(-6.931471805599453) for 1,024 tokens\n");
+  EXPECT_EQ(draw(parse_layer_spec("sigmoid(-2)"), 1, AttentionKind::kSelf), "sigmoid(-2)\n#\n");
+  EXPECT_EQ(draw(parse_layer_spec("topk(2)+scaled"), 1, AttentionKind::kSelf),
+            "topk(2)+scaled\n#\nOf a query's candidates, the 2 with the greatest scores are selected\n"
+            "A query with n candidates is multiplied by s ln(n), s learned for each head\n");
+  EXPECT_EQ(
+      draw(parse_layer_spec("sparsemax+scaled"), 1, AttentionKind::kSelf),
+      "sparsemax+scaled\n#\nA query with n candidates is multiplied by 1 + softplus(x b) (ln(n + 1))^(2 tanh(x g)), "
+      "x the layer's input\n");
+}
+
 TEST(Draw, PositionsNeedSelfAttention) {
   EXPECT_THROW(draw(parse_layer_spec("local(2)"), 3, AttentionKind::kCross), Error);
   EXPECT_THROW(draw(parse_layer_spec("2*relu+rmsnorm;2*relu+layernorm"), 3, AttentionKind::kSelf), Error);

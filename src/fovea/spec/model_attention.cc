@@ -3,6 +3,7 @@
 
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/layer_override.h"
 #include "fovea/spec/model_config.h"
 
@@ -114,6 +115,15 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
   config.sparsify = "both";
   Problems problems;
   add_attention_problems(config, problems);
+  problems.throw_if_any();
+  for (const Sublayer sublayer : sublayers_of(config)) {
+    const auto is_open = [](const AttentionSpec& spec) { return lacks_bias(spec); };
+    problems.add_if(
+        some_group(config, sublayer, is_open),
+        cat("--attention: training sets the bias of sigmoid to -ln(greatest length), and this model is trained (",
+            name_of(sublayer), "); give the number, such as ", print(with_bias(parse_layer_spec(Sigmoid::kName), 1024)),
+            " for 1,024 keys"));
+  }
   problems.throw_if_any();
   return config;
 }

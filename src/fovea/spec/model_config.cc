@@ -42,10 +42,12 @@ std::string problem_of_spans(const LayerSpec& spec, const ModelConfig& config) {
 // or an empty text.
 std::string problem_of_own_keys(const AttentionSpec& spec, AttentionKind kind, const ModelConfig& config) {
   if (!spec.route() || !limits_own_keys(*spec.route(), kind, config.routing_keys)) return "";
-  if (!spec.select || !spec.select->keep) return "";
+  if (!spec.keep) return "";
+  AttentionSpec only_selection;
+  only_selection.selection = spec.selection;
   return cat(
       "keep= compares the ranks of queries and keys in a cluster, which differ with --routing-keys own; got keep=",
-      print(*spec.select->keep), ", expected topk(", spec.select->k, ") or --routing-keys shared");
+      print(*spec.keep), ", expected ", print(only_selection), " or --routing-keys shared");
 }
 
 // Throws an Error if the model cannot use a mechanism there.

@@ -79,7 +79,8 @@ struct DecoderConfig : ModelConfig {
         stack_fields(dec_depth_field()),
         std::tuple(tied_embeddings_field("embeddings are the output layer's weights"),
                    max_positions_field("rows of learned position vectors; no longer text can be read or made"),
-                   norm_epsilon_field(), transformer_biases_field(), embedding_scale_field(), dim_vocabs_field()),
+                   norm_epsilon_field(), transformer_biases_field(), transformer_dim_head_field(),
+                   transformer_norm_qk_field(), embedding_scale_field(), dim_vocabs_field()),
         attention_fields("exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1",
                          decoder_field()));
   }

@@ -1,8 +1,10 @@
 #include "fovea/spec/positions.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -113,7 +115,26 @@ PositionScheme read_scheme(std::string_view text) {
   return *found;
 }
 
+// The arguments of scaled turns that do not go together, or an empty text.
+std::string problem_of(const Rotary& scheme) {
+  if (scheme.llama3 && scheme.yarn) return "llama3 and yarn are two ways of the same, choose one";
+  const bool has_pairs = scheme.llama3 || scheme.yarn;
+  if (has_pairs && scheme.original == 0) return "llama3 and yarn need original=N, the tokens of the first training";
+  if (!has_pairs && scheme.original != 0) return "original is of llama3 and yarn, choose one";
+  const Rotary usual;
+  if (!scheme.llama3 && (scheme.low != usual.low || scheme.high != usual.high)) return "low and high are of llama3";
+  if (!scheme.yarn && (scheme.slow != usual.slow || scheme.fast != usual.fast || scheme.exact || scheme.gain != 0))
+    return "slow, fast, exact and gain are of yarn";
+  if (scheme.low >= scheme.high) return "expected low below high";
+  if (scheme.yarn && scheme.base <= 1) return "yarn needs a base above 1";
+  return "";
+}
+
 void check_together(const PositionSchemes& schemes, std::string_view text) {
+  if (const auto rotary = find_scheme<Rotary>(schemes)) {
+    if (const std::string problem = problem_of(*rotary); !problem.empty())
+      throw UsageError(cat("got '", text, "'; ", problem));
+  }
   for (size_t i = 0; i < schemes.size(); ++i) {
     if (act_of(schemes[i]) == PositionsAct::kNowhere && schemes.size() > 1)
       throw UsageError(cat("got '", text, "'; 'none' stands alone"));
@@ -171,6 +192,49 @@ PositionSchemes parse_positions(std::string_view text) {
   for (const std::string& part : parts_of(text)) schemes.push_back(read_scheme(trim(part)));
   check_together(schemes, text);
   return schemes;
+}
+
+namespace {
+
+// The frequency of a pair that turns `turns` times over the tokens of the first training: as it is above `high` turns,
+// divided by the factor below `low`, and in between a mean of both.
+double llama3_frequency(const Rotary& scheme, double frequency) {
+  const double turns = scheme.original * frequency / (2 * std::numbers::pi);
+  if (turns > scheme.high) return frequency;
+  if (turns < scheme.low) return frequency / scheme.factor;
+  const double share = (turns - scheme.low) / (scheme.high - scheme.low);
+  return (1 - share) * frequency / scheme.factor + share * frequency;
+}
+
+// Peng et al. 2023: the share of f_i falls with the number of the pair, from the pair of `fast` turns to that of
+// `slow`.
+void scale_by_yarn(const Rotary& scheme, int64_t head_dim, RotaryAngles& angles) {
+  const auto dim = static_cast<double>(head_dim);
+  const auto pair_of = [&](double turns) {
+    return dim * std::log(scheme.original / (turns * 2 * std::numbers::pi)) / (2 * std::log(scheme.base));
+  };
+  double first = pair_of(scheme.fast), last = pair_of(scheme.slow);
+  if (!scheme.exact) first = std::floor(first), last = std::ceil(last);
+  first = std::max(first, 0.0), last = std::min(last, dim - 1);
+  if (first == last) last += 0.001;
+  for (size_t i = 0; i < angles.frequencies.size(); ++i) {
+    const double slow = std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+    angles.frequencies[i] *= slow / scheme.factor + (1 - slow);
+  }
+  angles.scale = scheme.gain > 0 ? scheme.gain : 0.1 * std::log(scheme.factor) + 1;
+}
+
+}  // namespace
+
+RotaryAngles angles_of(const Rotary& scheme, int64_t head_dim) {
+  RotaryAngles angles = rotary_angles(head_dim, scheme.base);
+  if (scheme.yarn) {
+    scale_by_yarn(scheme, head_dim, angles);
+    return angles;
+  }
+  for (double& frequency : angles.frequencies)
+    frequency = scheme.llama3 ? llama3_frequency(scheme, frequency) : frequency / scheme.factor;
+  return angles;
 }
 
 std::string print(const PositionSchemes& schemes) {

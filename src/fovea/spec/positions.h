@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/spec/rotary_angles.h"
+
 // The ways in which a model knows where a token stands: one struct for each scheme, and one list. The parser, the help
 // and the models follow from the list.
 namespace fovea {
@@ -55,12 +57,33 @@ struct NoPositions {
   static constexpr auto fields() { return std::tuple<>(); }
   bool operator==(const NoPositions&) const = default;
 };
+// Pair i of D / 2 turns by position * f_i, f_i = base^(-2 i / D). Longer texts than those of a first training turn by
+// smaller angles: f_i / factor; with `llama3` or `yarn`, only the pairs that turn slowly over the `original` tokens of
+// that training.
 struct Rotary {
-  double base = 10000;  // pair i of D / 2 turns by position * base^(-2 i / D)
+  double base = 10000;
+  double factor = 1;
+  bool llama3 = false, yarn = false;
+  double original = 0;       // tokens of the first training, of llama3 and yarn
+  double low = 1, high = 4;  // llama3: pairs of fewer turns than `low` have f_i / factor, those of more than `high` f_i
+  double slow = 1, fast = 32;  // the same of yarn, which interpolates by the number of the pair
+  bool exact = false;          // yarn: the numbers of the first and the last of these pairs are not rounded
+  double gain = 0;             // yarn: multiplies q and k; 0: 0.1 ln(factor) + 1
   static constexpr PositionsAct kAct = PositionsAct::kOnQueriesAndKeys;
   static constexpr std::string_view kName = "rotary", kHelp = "queries and keys turned by their positions (Su 2021)";
-  static constexpr std::string_view kExample = "rotary(10000)";
-  static constexpr auto fields() { return std::tuple(PositionsField<Rotary>{"base", &Rotary::base, 1, 1e12}); }
+  static constexpr std::string_view kExample =
+      "rotary(10000), rotary(10000,factor=2) or "
+      "rotary(5e5,llama3,factor=8,original=8192)";
+  static constexpr auto fields() {
+    using F = PositionsField<Rotary>;
+    using W = PositionsWord<Rotary>;
+    return std::tuple(
+        F{"base", &Rotary::base, 1, 1e12}, W{"llama3", &Rotary::llama3}, W{"yarn", &Rotary::yarn},
+        F{"factor", &Rotary::factor, 1, 1e6, false, true}, F{"original", &Rotary::original, 1, 1 << 30, true, true},
+        F{"low", &Rotary::low, 1e-3, 1e6, false, true}, F{"high", &Rotary::high, 1e-3, 1e6, false, true},
+        F{"slow", &Rotary::slow, 1e-3, 1e6, false, true}, F{"fast", &Rotary::fast, 1e-3, 1e6, false, true},
+        W{"exact", &Rotary::exact}, F{"gain", &Rotary::gain, 1e-3, 1e3, false, true});
+  }
   bool operator==(const Rotary&) const = default;
 };
 struct Shaw {
@@ -116,6 +139,8 @@ using PositionSchemes = std::vector<PositionScheme>;
 PositionSchemes parse_positions(std::string_view text);
 // The shortest text that reads back as the same schemes.
 std::string print(const PositionSchemes& schemes);
+// The turns of heads of `head_dim` numbers.
+RotaryAngles angles_of(const Rotary& scheme, int64_t head_dim);
 // For help texts: "sinusoidal, learned, none, rotary, ...".
 std::string position_names();
 

@@ -34,6 +34,20 @@ AttentionLayerPointer resolved_layer(const LayerSpec& given, int64_t num_heads) 
       throw Error(cat("attention '", print(group.spec),
                       "': the operator knows no clauses; give each clause as a sequence, ",
                       "by its offsets, with the mechanism inside it"));
+    if (group.spec.gate)
+      throw Error(cat("attention '", print(group.spec),
+                      "': the gate reads a layer's input, so that the function of q, ",
+                      "k and v does not have it; use a layer, such as fovea.Attention, or leave +gate out"));
+    if (group.spec.scale)
+      throw Error(
+          cat("attention '", print(group.spec),
+              "': a layer learns the factor of its queries, so that the function of q, k and v does not have it; ",
+              "use a layer, such as fovea.Attention, or leave +scaled out and multiply q"));
+    if (lacks_bias(group.spec))
+      throw Error(cat("attention '", print(group.spec),
+                      "': training sets the bias of sigmoid to -ln(greatest length), ",
+                      "and here no such length is known; give the number, such as ",
+                      print(with_bias({group}, 1024).front().spec), " for 1,024 keys"));
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back(group_of(group.spec, group.num_heads));
   }
@@ -43,7 +57,7 @@ AttentionLayerPointer resolved_layer(const LayerSpec& given, int64_t num_heads) 
 AttentionLayerPointer resolved_layer(const std::string& text, int64_t num_heads) {
   static std::mutex mutex;
   static std::unordered_map<std::string, AttentionLayerPointer> cache;
-  const std::string key = cat(num_heads, ' ', text);
+  const std::string key = std::to_string(num_heads).append(1, ' ').append(text);  // in each call: without a stream
   const std::scoped_lock lock(mutex);
   if (const auto found = cache.find(key); found != cache.end()) return found->second;
   AttentionLayerPointer layer = resolved_layer(parse_layer_spec(text), num_heads);

@@ -27,7 +27,8 @@ struct AttentionLayer {
 
 using AttentionLayerPointer = std::shared_ptr<const AttentionLayer>;
 
-// The layer of a mechanism for `num_heads` heads. Throws an Error if it does not fit them or needs clauses.
+// The layer of a mechanism for `num_heads` heads. Throws an Error if it does not fit them, needs clauses, has a gate,
+// scales its queries, or lacks the bias of a sigmoid.
 AttentionLayerPointer resolved_layer(const LayerSpec& spec, int64_t num_heads);
 // That of a text; kept for later calls. Throws an Error if the text does not parse.
 AttentionLayerPointer resolved_layer(const std::string& text, int64_t num_heads);

@@ -7,6 +7,11 @@
 namespace fovea {
 namespace {
 
+bool has_divided_heads(const StackConfig& config) {
+  return config.transformer_dim_head > 0 ||
+         (config.transformer_heads > 0 && config.dim_emb % config.transformer_heads == 0);
+}
+
 void add_position_problems(const StackConfig& config, Media media, Problems& problems) {
   PositionSchemes schemes;
   problems.add_thrown_by("transformer-positions", [&] { schemes = parse_positions(config.transformer_positions); });
@@ -17,18 +22,20 @@ void add_position_problems(const StackConfig& config, Media media, Problems& pro
   problems.add_if(media == Media::kText && find_scheme<ImagePositions>(schemes).has_value(),
                   "--transformer-positions image needs images (--task image); choose another scheme");
   // A width that the heads cannot divide is a problem of its own.
-  const bool is_divided = config.transformer_heads > 0 && config.dim_emb % config.transformer_heads == 0;
-  const int64_t head = is_divided ? config.dim_emb / config.transformer_heads : 0;
-  problems.add_if(find_scheme<Rotary>(schemes).has_value() && head % 2 != 0,
-                  cat("--transformer-positions rotary turns pairs of numbers, and each head has ", head,
-                      " (--dim-emb / --transformer-heads); choose an even number"));
+  const bool is_divided = has_divided_heads(config);
+  const int64_t head = is_divided ? head_dim_of(config) : 0;
+  problems.add_if(
+      find_scheme<Rotary>(schemes).has_value() && head % 2 != 0,
+      cat("--transformer-positions rotary turns pairs of numbers, and each head has ", head,
+          config.transformer_dim_head > 0 ? " (--transformer-dim-head)" : " (--dim-emb / --transformer-heads)",
+          "; choose an even number"));
 }
 
 }  // namespace
 
 void add_stack_problems(const StackConfig& config, Media media, Problems& problems) {
   problems.add_if(
-      config.transformer_heads > 0 && config.dim_emb % config.transformer_heads != 0,
+      config.transformer_heads > 0 && !has_divided_heads(config),
       cat("--dim-emb ", config.dim_emb, " is not a multiple of --transformer-heads ", config.transformer_heads));
   problems.add_if(config.transformer_heads_kv > 0 && config.transformer_heads % config.transformer_heads_kv != 0,
                   cat("--transformer-heads ", config.transformer_heads, " is not a multiple of --transformer-heads-kv ",
@@ -42,6 +49,10 @@ void add_stack_problems(const StackConfig& config, Media media, Problems& proble
 
 double embedding_dropout(const StackConfig& config) {
   return config.transformer_dropout_embedding < 0 ? config.transformer_dropout : config.transformer_dropout_embedding;
+}
+
+int64_t head_dim_of(const StackConfig& config) {
+  return config.transformer_dim_head > 0 ? config.transformer_dim_head : config.dim_emb / config.transformer_heads;
 }
 
 bool has_gated_feed_forward(const StackConfig& config) { return config.transformer_ffn_activation.ends_with("glu"); }

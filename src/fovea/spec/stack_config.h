@@ -78,6 +78,8 @@ struct StackConfig : RoutingConfig, SpanConfig {
   int64_t max_positions = 1024;
   double norm_epsilon = 0;  // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
   std::string transformer_biases = "all";
+  std::string transformer_norm_qk = "none";
+  int64_t transformer_dim_head = 0;      // 0: dim_emb / transformer_heads
   std::string embedding_scale = "root";  // of a decoder without an encoder
 
   // `depths` are the fields of the family's numbers of layers.
@@ -128,6 +130,17 @@ struct StackConfig : RoutingConfig, SpanConfig {
                   "matrices with a bias: all, those of queries, keys and values alone (Qwen2), or none (Llama)",
                   "all|qkv|none");
   }
+  static constexpr auto transformer_norm_qk_field() {
+    return choice(
+        "transformer-norm-qk", &StackConfig::transformer_norm_qk,
+        "norm of each head's queries and keys in self-attention, before positions turn them: none, or rms with "
+        "gains that the heads share (Qwen3)",
+        "none|rms");
+  }
+  static constexpr auto transformer_dim_head_field() {
+    return number("transformer-dim-head", &StackConfig::transformer_dim_head,
+                  "width of an attention head (0: --dim-emb / --transformer-heads)", 0, 65536);
+  }
   static constexpr auto embedding_scale_field() {
     return choice("embedding-scale", &StackConfig::embedding_scale,
                   "multiply the embeddings by the root of --dim-emb, or not (Llama, Qwen2)", "root|one");
@@ -141,6 +154,9 @@ enum class Media : uint8_t { kText, kImages };
 void add_stack_problems(const StackConfig& config, Media media, Problems& problems);
 
 double embedding_dropout(const StackConfig& config);
+
+// The width of an attention head.
+int64_t head_dim_of(const StackConfig& config);
 
 // Whether the feed-forward blocks are gated: their first matrix has then 2 transformer_dim_ffn rows.
 bool has_gated_feed_forward(const StackConfig& config);

@@ -3,12 +3,15 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/call/checks.h"
+#include "fovea/kernels/call/indexer.h"
+#include "fovea/kernels/routing/rows.h"
 #include "fovea/spec/attention_cache.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/description.h"
 #include "fovea/spec/resolved_layer.h"
-#include "fovea/stable/problem.h"
 #include "fovea/stable/schemas.h"
 
 // Questions about specs, which Python asks by ctypes: they have no tensors, and so no place among operators, which
@@ -28,7 +31,7 @@ std::string layer(const std::vector<std::string>& in) {
   const AttentionParameters& reads = resolved->reads;
   std::vector<std::string> lines{answer({std::string(name_of(resolved->norm)), digit(norm.gate), digit(norm.bias),
                                          digit(norm.centred), digit(reads.gain), digit(reads.gate), digit(reads.bias),
-                                         digit(reads.alpha), digit(resolved->positional)})};
+                                         digit(reads.alpha), digit(reads.sinks), digit(resolved->positional)})};
   for (const AttentionLayer::Group& group : resolved->groups) {
     lines.push_back(answer({cat(group.num_heads), print(group.spec), digit(group.reads_alpha), digit(group.is_routed()),
                             cat(group.span)}));
@@ -36,17 +39,27 @@ std::string layer(const std::vector<std::string>& in) {
   return join(lines, "\n");
 }
 
-// The transform, its argument, whether it is learned; topk's k (0: none) and whether it keeps pairs; whether all pairs
-// are candidates, whether pairs are drawn, and the limit of an adaptive span (0: none).
+// The first argument of a transform or a selection; 0 without.
+template <class T>
+std::string number_of(const T& item) {
+  if constexpr (std::tuple_size_v<decltype(T::fields())> == 0) {
+    return "0";
+  } else {
+    return shortest(static_cast<double>(item.*std::get<0>(T::fields()).member));
+  }
+}
+
+// The transform, its argument, whether it is learned; the selection, its argument, and whether it keeps pairs; whether
+// all pairs are candidates, whether pairs are drawn, and the limit of an adaptive span (0: none).
 std::string parts(const std::vector<std::string>& in) {
   const AttentionSpec spec = parse_attention_once(in.at(1));
-  std::string argument = "0";
-  if (const auto* entmax = std::get_if<Entmax>(&spec.transform)) argument = shortest(entmax->alpha);
-  if (const auto* leaky = std::get_if<LeakyRelu>(&spec.transform)) argument = shortest(leaky->slope);
   const auto name = std::visit([](const auto& t) { return std::string(t.kName); }, spec.transform);
+  const std::string selection(spec.selects() ? name_of(spec.selection) : "");
   const AdaptiveSpan* span = adaptive_span(spec);
-  return answer({name, argument, digit(learns_argument(spec.transform)), cat(spec.select ? spec.select->k : 0),
-                 digit(spec.select && spec.select->keep), digit(spec.pairs().is_full()), digit(uses_random(spec)),
+  return answer({name, std::visit([](const auto& item) { return number_of(item); }, spec.transform),
+                 digit(learns_argument(spec.transform)), selection,
+                 std::visit([](const auto& item) { return number_of(item); }, spec.selection),
+                 digit(spec.keep.has_value()), digit(spec.pairs().is_full()), digit(uses_random(spec)),
                  cat(span != nullptr ? span->limit : 0)});
 }
 
@@ -60,23 +73,27 @@ std::string route(const std::vector<std::string>& in) {
   return answer({cat(found.clusters), cat(found.window), digit(found.has_centroids()), print(spec)});
 }
 
-// The call that a question describes: what, spec, kind, dropout, numbers. It has one sequence of the call's lengths.
-kernels::AttentionProblem described(const std::vector<std::string>& in) {
-  std::vector<int64_t> numbers;
-  for (const std::string& number : split(in.at(4), ',')) numbers.push_back(std::stoll(number));
-  kernels::AttentionProblem problem = problem_of({in.at(1), in.at(2), std::stod(in.at(3)), numbers});
-  problem.sequences = {{0, numbers.at(kQueries), 0, numbers.at(kKeys)}};
-  return problem;
+// Throws the Error of a condition that Python has found broken.
+std::string refuse(const std::vector<std::string>& in) {
+  const std::string& what = in.at(1);
+  if (what == "layout") kernels::refuse_layout(in.at(2), in.at(3));
+  if (what == "scale") kernels::check_scale(std::stod(in.at(3)), in.at(2));
+  if (what == "kernel") kernels::check_kernel(in.at(2));
+  if (what == "tangents") kernels::refuse_tangents(in.at(2));
+  if (what == "second") kernels::refuse_second_derivatives(in.at(2));
+  if (what == "indices") {  // the caller, the least and the greatest of them, and the number of keys
+    kernels::check_index_range(std::stoll(in.at(3)), std::stoll(in.at(4)), std::stoll(in.at(5)), in.at(2));
+  }
+  if (what == "row") {  // keys, heads, the MiB that are needed, and those that are allowed
+    kernels::refuse_row({std::stoll(in.at(2)), std::stoll(in.at(3)), std::stod(in.at(4))}, std::stod(in.at(5)));
+  }
+  throw Error(cat("fovea: '", what, "' is not refused"));
 }
 
-// The numbers that forward leaves for backward, floats and integers per row.
-std::string saved(const std::vector<std::string>& in) {
-  const kernels::SavedPerRow size = kernels::saved_at_most(described(in));
-  return answer({cat(size.floats), cat(size.ints)});
+std::string constants(const std::vector<std::string>&) {
+  return answer({shortest(kernels::kLeastAlpha), shortest(kernels::kGreatestAlpha), shortest(kernels::kNormEps),
+                 shortest(kernels::kRoutingNormEps), shortest(kernels::kCountBias)});
 }
-
-// A line for each kernel of the list, then "-> " and the one that runs.
-std::string explain(const std::vector<std::string>& in) { return kernels::explain(described(in)); }
 
 std::string parse(const std::vector<std::string>& in) {
   return canonical_layer(in.at(2), in.at(1).empty() ? std::nullopt : std::optional(std::stoll(in.at(1))));
@@ -85,8 +102,8 @@ std::string parse(const std::vector<std::string>& in) {
 std::string all_schemas(const std::vector<std::string>&) {
   using namespace schemas;
   return join(std::vector<std::string>{kAttention, kAttentionWeights, kAttentionForward, kAttentionBackward, kHeadNorm,
-                                       kHeadNormBackward, kIndexTopk, kIndexTarget, kIndexLossKernel, kParse,
-                                       kParameters, kProperties, kAlphaRange, kSpecNames},
+                                       kHeadNormBackward, kIndexTopk, kIndexTarget, kBlockTopk, kIndexLossKernel,
+                                       kParse, kParameters, kProperties, kAlphaRange, kSpecNames},
               "\n");
 }
 
@@ -98,8 +115,9 @@ constexpr Question kQuestions[] = {
     {"layer", &layer},
     {"parts", &parts},
     {"route", &route},
-    {"saved", &saved},
-    {"explain", &explain},
+    {"refuse", &refuse},
+    {"constants", &constants},
+    {"reference_mib", [](const std::vector<std::string>&) { return shortest(kernels::reference_mib()); }},
     {"parse", &parse},
     {"parameters", [](const std::vector<std::string>& in) { return join(parameter_names(in.at(1)), "\n"); }},
     {"properties", [](const std::vector<std::string>& in) { return join(property_names(in.at(1)), "\n"); }},

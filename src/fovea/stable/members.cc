@@ -5,10 +5,10 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/call/layout.h"
 #include "fovea/kernels/routing/members.h"
+#include "fovea/stable/call.h"
 #include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 #include "fovea/stable/memory.h"
-#include "fovea/stable/problem.h"
 
 // The members of the random clusters of routed attention (spec/attention_spec.h) as an operator: Python gathers their
 // rows and attends within each cluster.
@@ -18,29 +18,6 @@ namespace {
 using kernels::MemberLists;
 using kernels::Sequence;
 using kernels::TokenRange;
-
-constexpr uint64_t kOwnKeys = 0x6b657973;  // parts the members of keys from those of queries, as in ops/routing.cc
-
-kernels::CallSizes sizes_of(const Tensor& q, const Tensor& k) {
-  if (q.dim() == 3) return {true, 1, q.size(0), k.size(0)};
-  return {false, q.size(0), q.size(2), k.size(2)};
-}
-
-kernels::SequenceVectors vectors_of(const std::vector<std::optional<Tensor>>& layout) {
-  const auto view = [&](Layout place) {
-    return layout.at(place) ? std::optional(view_of(*layout[place])) : std::nullopt;
-  };
-  return {view(kQueryOffsets), view(kKeyOffsets), {}, {}, view(kQueryLengths), view(kKeyLengths)};
-}
-
-// Throws an Error unless the keys of each sequence are the tokens of its queries.
-void check_same_tokens(const std::vector<Sequence>& sequences) {
-  for (const Sequence& s : sequences) {
-    if (s.q_begin != s.k_begin || s.q_length != s.k_length)
-      throw Error(cat("attention: routed with keys that are the queries got ", s.q_length, " queries and ", s.k_length,
-                      " keys in a sequence; expected the same tokens"));
-  }
-}
 
 struct Side {
   std::vector<TokenRange> ranges;
@@ -70,7 +47,7 @@ MemberLists members_of(const Side& side, const std::vector<int64_t>& route, cons
   std::vector<uint64_t> streams;
   for (int64_t head = 0; head < side.heads; ++head) {
     const uint64_t stream = random.pattern(head);
-    streams.push_back(side.own_keys ? hash_combine(stream, kOwnKeys) : stream);
+    streams.push_back(side.own_keys ? kernels::own_key_stream(stream) : stream);
   }
   const int64_t hashes = side.tokens * side.heads * route[0];
   MemberLists lists = kernels::random_members({streams, route[0]}, side.ranges, route[1], executor_for(hashes));
@@ -91,12 +68,13 @@ Tensor tensor_of(const auto& numbers) {
 void kernel_members(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);
   const Tensor q = in.tensor(), k = in.tensor();
-  const std::vector<std::optional<Tensor>> layout = in.tensors();
+  const OptionalTensors layout = in.tensors();
   const std::vector<int64_t> route = in.integers(), stream = in.integers();
   check_count(route, 4, "route");
   const bool shared = route[2] != 0;
-  const std::vector<Sequence> sequences = kernels::read_sequences(sizes_of(q, k), vectors_of(layout));
-  if (shared) check_same_tokens(sequences);
+  const std::vector<Sequence> sequences =
+      kernels::read_sequences(kernels::sizes_of(view_of(q), view_of(k)), vectors_of(layout));
+  if (shared) kernels::check_same_tokens(sequences);
   const kernels::RandomStream random = stream_of(stream);
   const MemberLists queries = members_of(side_of(q, sequences, false), route, random);
   MemberLists keys = shared ? queries : members_of(side_of(k, sequences, true), route, random);

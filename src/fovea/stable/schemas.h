@@ -10,16 +10,16 @@ inline constexpr const char* kAttention =
     "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
     "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0, bool enable_gqa=False, "
-    "Tensor? indices=None, Tensor? block_indices=None, int block_size=128) -> Tensor";
+    "Tensor? indices=None, Tensor? block_indices=None, int block_size=128, Tensor? sinks=None) -> Tensor";
 inline constexpr const char* kAttentionWeights =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
     "Tensor? k_lengths=None, Tensor? alpha=None, float? scale=None, int seed=0, int layer=0, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
     "int offset_rows_first=0, bool enable_gqa=False, Tensor? indices=None, Tensor? block_indices=None, "
-    "int block_size=128) -> Tensor";
+    "int block_size=128, Tensor? sinks=None) -> Tensor";
 
-// One head group: see python/fovea/_stable/_problem.py for the lists.
+// Head groups that follow one another in a layer, whose text is `spec`: see call.h for the lists.
 inline constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] terms, int[] offsets, Tensor?[] layout, "
     "str spec, str kind, float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
@@ -42,6 +42,9 @@ inline constexpr const char* kIndexTopk =
     "Tensor? k_offsets=None) -> Tensor";
 inline constexpr const char* kIndexTarget =
     "index_target(Tensor q, Tensor k, Tensor indices, float? scale=None) -> Tensor";
+inline constexpr const char* kBlockTopk =
+    "block_topk(Tensor q, Tensor k, int block_size, int k_best, *, bool causal=True, bool bounds=False, "
+    "Tensor? q_offsets=None, Tensor? k_offsets=None, Tensor? lengths=None) -> Tensor";
 // Called by fovea::index_loss_sums, which has the derivative.
 inline constexpr const char* kIndexLossKernel =
     "index_loss_kernel(Tensor q, Tensor k, Tensor weights, Tensor indices, Tensor target, bool gradients) -> "

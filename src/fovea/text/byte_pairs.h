@@ -1,9 +1,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fovea/text/added_tokens.h"
@@ -12,8 +15,17 @@
 
 namespace fovea::text {
 
-// A byte-level BPE tokeniser as its file has it (byte_pairs_json.h). Two tokens are joined by the merge of the lowest
-// rank, which is its place in the list.
+// The blanks of a tokeniser whose text is characters, where U+2581 stands for each blank.
+struct BlankSigns {
+  enum class Before : uint8_t { kNothing, kFirst, kEach };  // texts: none, that at the beginning, or behind tokens too
+  Before before = Before::kNothing;                         // the texts before which a blank is put
+  bool is_normalizer = false;  // before tokens are found that are found in normalised text, even before a blank
+  bool splits = false;         // no token reaches over the beginning of a word
+};
+
+// A BPE tokeniser as its file has it (byte_pairs_json.h): of bytes, or of characters with the bytes of each that the
+// vocabulary lacks (byte fallback). Two tokens are joined by the merge of the lowest rank, which is its place in the
+// list.
 struct BytePairModel {
   struct Merge {
     int32_t left, right, result;  // tokens
@@ -22,11 +34,17 @@ struct BytePairModel {
   std::vector<Merge> merges;
   std::vector<std::string> patterns;  // split the text one after the other
   std::vector<AddedToken> added;
-  bool composes = false;      // characters are composed before (NFC)
-  bool adds_blank = false;    // before a text that does not begin with one
-  bool keeps_words = false;   // a word that is a token is that token, whatever the merges give ("ignore_merges")
-  std::string begin_content;  // the added token with which every text begins; "" if there is none
+  bool composes = false;            // characters are composed before (NFC)
+  bool adds_blank = false;          // before a text that does not begin with one
+  bool keeps_words = false;         // a word that is a token is that token, whatever the merges give ("ignore_merges")
+  std::string begin_content;        // the added token with which every text begins; "" if there is none
+  std::optional<BlankSigns> signs;  // of characters with byte fallback; none: of bytes
+  std::vector<std::pair<std::string, int32_t>> characters;  // the tokens of one character each
+  bool drops_blank = false;                                 // a decoded text lacks the blank at its beginning
 };
+
+// The byte of a token such as "<0x0A>", which stands for a byte of a character that the vocabulary lacks.
+std::optional<unsigned char> byte_of_fallback(std::string_view token);
 
 // Encodes text as the library `tokenizers` does, without the token that begins every text.
 class BytePairs {
@@ -54,17 +72,30 @@ class BytePairs {
   void encode_normal(std::string_view text, bool at_begin, std::vector<int32_t>& ids) const;
   void encode_text(std::string_view text, bool at_begin, std::vector<int32_t>& ids) const;
   void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+  // Encode characters with byte fallback. `is_first`: the part stands at the beginning of all text.
+  struct Place {
+    bool is_first, is_behind_token;
+  };
+  void encode_signs(std::string_view text, const Place& place, std::vector<int32_t>& ids) const;
+  void encode_characters(std::string_view text, std::vector<int32_t>& ids) const;
+  bool has_blank_before(const Place& place) const;
+  void merge(std::span<const int32_t> tokens, std::vector<int32_t>& ids) const;
   void index_bytes(const std::string& origin);
+  void index_characters();
+  size_t cut_at_sign(std::string_view text, size_t most) const;
   void index_added();
   bool cuts_at_words() const;
+  std::string normalized(const std::string& content) const;
 
   BytePairModel model_;
   std::vector<SplitPattern> patterns_;
   std::array<int32_t, 256> bytes_{};
   std::unordered_map<uint64_t, MergeResult> merges_;                           // by (left, right)
   std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> words_;  // with keeps_words
+  std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> characters_;
   TokenFinder plain_, normal_;  // added tokens, found before and after NFC
   bool can_cut_ = false;
+  bool reaches_over_signs_ = false;  // a token has U+2581 behind another character
 };
 
 }  // namespace fovea::text

@@ -11,6 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/added_tokens_json.h"
 #include "fovea/text/json_values.h"
+#include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/tokenizer_json.h"
 
 namespace fovea::text {
@@ -58,8 +59,14 @@ class Reader {
   BytePairModel read() {
     const Json& model = json_object(root_, "model", origin_);
     read_model(model);
-    read_normalizer();
-    read_pre_tokenizer();
+    if (result_.signs) {
+      read_sign_normalizer();
+      read_sign_pre_tokenizer();
+      read_decoder();
+    } else {
+      read_normalizer();
+      read_pre_tokenizer();
+    }
     read_added();
     read_begin();
     return std::move(result_);
@@ -87,10 +94,14 @@ class Reader {
     const std::string type = type_of(model, "model");
     // Old files do not name the type; only BPE has merges.
     if (type != "BPE" && (type != "none" || !model.contains("merges")))
-      refuse("model", cat("the type '", type, "'"), "BPE; give a SentencePiece model as tokenizer.model");
-    for (const char* name :
-         {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback"})
-      require_idle(model, name);
+      refuse("model", cat("the type '", type, "'"), "BPE, of bytes or of characters with byte fallback");
+    for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) require_idle(model, name);
+    if (truth(model, "byte_fallback", false, "model")) {
+      result_.signs.emplace();
+      require_idle(model, "ignore_merges");
+    } else {
+      for (const char* name : {"unk_token", "fuse_unk"}) require_idle(model, name);
+    }
     result_.keeps_words = truth(model, "ignore_merges", false, "model");
     read_vocabulary(json_object(model, "vocab", cat(origin_, ": model")));
     const Json* const merges = find_json(model, "merges");
@@ -106,8 +117,23 @@ class Reader {
       if (token.empty()) refuse("model: vocab", "an empty token", "tokens of text");
       set_token(id, token);
       ids_.emplace(token, id);
-      result_.tokens[static_cast<size_t>(id)] = bytes_of(token);
+      result_.tokens[static_cast<size_t>(id)] = result_.signs ? text_of(token, id) : bytes_of(token);
     }
+  }
+
+  // The text of a token of characters. Notes the token if it is one character, or a byte.
+  std::string text_of(const std::string& token, int64_t id) {
+    const auto byte = byte_of_fallback(token);
+    if (byte || first_character(token).size == token.size())
+      result_.characters.emplace_back(token, static_cast<int32_t>(id));
+    if (byte) return {static_cast<char>(*byte)};
+    std::string text;
+    for (size_t at = 0; at < token.size();) {
+      const bool is_sign = std::string_view(token).substr(at).starts_with(kBlankSign);
+      text += is_sign ? ' ' : token[at];
+      at += is_sign ? kBlankSign.size() : 1;
+    }
+    return text;
   }
 
   void set_token(int64_t id, const std::string& token) {
@@ -147,6 +173,83 @@ class Reader {
       result_.composes = true;
     } else if (type != "Sequence" || !part->contains("normalizers") || !(*part)["normalizers"].empty()) {
       refuse("normalizer", cat("the type '", type, "'"), "NFC or none");
+    }
+  }
+
+  // The parts of a normalizer or a decoder, which may be a list of them.
+  std::vector<Json> parts_of(const char* name, const char* list_name) const {
+    const Json* const part = find_json(root_, name);
+    if (part == nullptr) return {};
+    if (type_of(*part, name) != "Sequence") return {*part};
+    const Json* const list = find_json(*part, list_name);
+    if (list == nullptr || !list->is_array()) refuse(name, "no list", list_name);
+    return list->get<std::vector<Json>>();
+  }
+  // Whether a part replaces the text `from` by `to`.
+  bool replaces(const Json& part, std::string_view from, std::string_view to, const char* name) const {
+    const Json* const pattern = find_json(part, "pattern");
+    return type_of(part, name) == "Replace" && pattern != nullptr && pattern->is_object() &&
+           pattern->value("String", Json()) == from && part.value("content", Json()) == to;
+  }
+
+  // U+2581 for blanks, perhaps one before the text.
+  void read_sign_normalizer() {
+    bool has_signs = false;
+    for (const Json& part : parts_of("normalizer", "normalizers")) {
+      if (replaces(part, " ", kBlankSign, "normalizer")) {
+        has_signs = true;
+      } else if (type_of(part, "normalizer") == "Prepend" && part.value("prepend", Json()) == kBlankSign) {
+        result_.signs->before = BlankSigns::Before::kEach;
+      } else {
+        refuse("normalizer", shown_json(part), "Prepend and Replace with U+2581 for blanks");
+      }
+      result_.signs->is_normalizer = true;
+    }
+    if (result_.signs->is_normalizer && !has_signs)
+      refuse("normalizer", "no Replace", "one that writes U+2581 for blanks");
+  }
+
+  void read_sign_pre_tokenizer() {
+    BlankSigns& signs = *result_.signs;
+    const Json* const part = find_json(root_, "pre_tokenizer");
+    const std::string type = part == nullptr ? "none" : type_of(*part, "pre_tokenizer");
+    if (signs.is_normalizer) {
+      // A split at blanks finds none behind that normalizer.
+      const bool is_idle =
+          part == nullptr || (type == "Split" && part->value("pattern", Json()) == Json::object({{"String", " "}}));
+      if (!is_idle) refuse("pre_tokenizer", cat("the type '", type, "' behind a normalizer"), "none");
+      return;
+    }
+    if (type != "Metaspace") refuse("pre_tokenizer", cat("the type '", type, "'"), "Metaspace, as byte fallback has");
+    if (json_text(*part, "replacement", cat(origin_, ": pre_tokenizer")).value_or("") != kBlankSign)
+      refuse("pre_tokenizer: replacement", "another sign", "U+2581");
+    const bool prepends = truth(*part, "add_prefix_space", true, "pre_tokenizer");
+    const std::string scheme =
+        json_text(*part, "prepend_scheme", cat(origin_, ": pre_tokenizer")).value_or(prepends ? "always" : "never");
+    if (scheme != "first" && scheme != "always" && scheme != "never")
+      refuse("pre_tokenizer: prepend_scheme", cat("'", scheme, "'"), "first, always or never");
+    signs.before = scheme == "first"    ? BlankSigns::Before::kFirst
+                   : scheme == "always" ? BlankSigns::Before::kEach
+                                        : BlankSigns::Before::kNothing;
+    signs.splits = truth(*part, "split", true, "pre_tokenizer");
+  }
+
+  // Whether texts lose the blank at their beginning.
+  void read_decoder() {
+    for (const Json& part : parts_of("decoder", "decoders")) {
+      const std::string type = type_of(part, "decoder");
+      if (type == "Strip") {
+        result_.drops_blank = part.value("content", Json()) == " " && part.value("start", Json()) == 1;
+        if (!result_.drops_blank || part.value("stop", Json(0)) != 0)
+          refuse("decoder: Strip", shown_json(part), "one blank at the beginning");
+      } else if (type == "Metaspace") {
+        const bool prepends = truth(part, "add_prefix_space", true, "decoder");
+        result_.drops_blank =
+            json_text(part, "prepend_scheme", cat(origin_, ": decoder")).value_or(prepends ? "always" : "never") !=
+            "never";
+      } else if (type != "ByteFallback" && type != "Fuse" && !replaces(part, kBlankSign, " ", "decoder")) {
+        refuse("decoder", cat("the type '", type, "'"), "Replace, ByteFallback, Fuse and Strip");
+      }
     }
   }
 
@@ -243,6 +346,12 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_byte_pairs_json(const std::string& text, const std::string& origin) {
+  const Json root = parse_json_object(text, origin);
+  const Json& model = json_object(root, "model", origin);
+  return json_text(model, "type", cat(origin, ": model")).value_or(model.contains("merges") ? "BPE" : "none") == "BPE";
+}
 
 BytePairModel parse_byte_pairs_json(const std::string& text, const std::string& origin) {
   const Json root = parse_json_object(text, origin);

@@ -227,7 +227,8 @@ TEST(BytePairs, RefusesWhatItDoesNotCompute) {
     return message_of([&] { made(json); });
   };
   EXPECT_THAT(problem([](Json& j) { j["model"]["type"] = "Unigram"; }), HasSubstr("model: got the type 'Unigram'"));
-  EXPECT_THAT(problem([](Json& j) { j["model"]["byte_fallback"] = true; }), HasSubstr("byte_fallback: got true"));
+  EXPECT_THAT(problem([](Json& j) { j["model"]["byte_fallback"] = true; }),
+              HasSubstr("expected Prepend and Replace with U+2581"));
   EXPECT_THAT(problem([](Json& j) { j["model"]["vocab"].erase(letter_of(7)); }), HasSubstr("the byte 7"));
   EXPECT_THAT(problem([](Json& j) { j["model"]["vocab"]["new"] = 5; }), HasSubstr("the number 5 twice"));
   EXPECT_THAT(problem([](Json& j) { j["model"]["merges"].push_back("a zz"); }), HasSubstr("the token 'zz'"));

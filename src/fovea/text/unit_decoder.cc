@@ -54,6 +54,11 @@ std::string UnitDecoder::take_whole_characters() {
 std::string UnitDecoder::take_all() {
   std::string text = units_.has_lines() ? with_replacements(held_) : held_;
   held_.clear();
+  if (is_line_empty_ && units_.drops_first_blank() && text.starts_with(' ')) {
+    text.erase(0, 1);
+    is_line_empty_ = false;
+    return text;
+  }
   is_line_empty_ = is_line_empty_ && text.empty();
   return text;
 }

@@ -1,11 +1,15 @@
 #include "fovea/text/units.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
-#include "fovea/base/log.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/added_tokens.h"
+#include "fovea/text/added_tokens_json.h"
 #include "fovea/text/byte_pairs.h"
 #include "fovea/text/byte_pairs_json.h"
 #include "fovea/text/json_values.h"
@@ -13,41 +17,59 @@
 #include "fovea/text/unit_decoder.h"
 #include "fovea/text/unit_split.h"
 #include "fovea/text/utf8.h"
+#include "fovea/text/wordpiece.h"
 
 namespace fovea::text {
 namespace {
 
 constexpr std::string_view kBytesName = "bytes", kBytesFile = "units.txt", kVocabFile = "units.spm";
 constexpr const char *kTokenizer = "tokenizer.json", *kTokenModel = "tokenizer.model",
-                     *kTokenConfig = "tokenizer_config.json", *kAddedTokens = "added_tokens.json";
+                     *kTokenConfig = "tokenizer_config.json", *kAddedTokens = "added_tokens.json",
+                     *kGeneration = "generation_config.json", *kModelConfig = "config.json",
+                     *kEndNumbers = "eos_token_id", *kChatTemplate = "chat_template.jinja";
+// The files of a folder that a checkpoint keeps as they are.
+constexpr std::array<std::string_view, 7> kTokenFiles = {
+    kTokenizer, kTokenModel, kTokenConfig, kAddedTokens, kGeneration, "special_tokens_map.json", kChatTemplate};
 constexpr int64_t kNumBytes = 256;
 
-// The tokens that a folder adds to its tokeniser: a list in tokenizer_config.json, or the file of older versions.
-std::vector<std::string> added_tokens_of(const std::filesystem::path& folder, const std::string& config) {
-  const std::string config_path = folder / kTokenConfig, list_path = folder / kAddedTokens;
+// The tokens that a folder adds to its SentencePiece model: a list in tokenizer_config.json, or the file of older
+// versions, and the ends of texts.
+std::vector<AddedToken> added_tokens_of(const std::map<std::string, std::string>& files, const std::string& origin) {
+  const std::string config_path = cat(origin, "/", kTokenConfig), list_path = cat(origin, "/", kAddedTokens);
   const std::string list_name = "added_tokens_decoder";
-  std::vector<std::string> tokens;
-  const Json settings = parse_json_object(config, config_path);
+  std::vector<AddedToken> tokens;
+  const Json settings = parse_json_object(files.at(kTokenConfig), config_path);
   if (find_json(settings, list_name) != nullptr) {
-    for (const auto& [number, token] : json_object(settings, list_name, config_path).items())
-      if (token.is_object())
-        tokens.push_back(json_text(token, "content", cat(config_path, ": ", list_name, ": ", number)).value_or(""));
-  } else if (std::filesystem::exists(list_path)) {
-    const Json list = parse_json_object(read_text_file(list_path), list_path);
-    for (const auto& [token, number] : list.items()) tokens.push_back(token);
+    for (const auto& [number, token] : json_object(settings, list_name, config_path).items()) {
+      const std::string place = cat(config_path, ": ", list_name, ": ", number);
+      const auto id = number_in<int64_t>(number, kTokenNumbers.least, kTokenNumbers.most);
+      if (!id || !token.is_object()) throw Error(cat(place, ": expected the number of a token and its object"));
+      tokens.push_back(added_token_of(token, *id, place));
+    }
+  } else if (const auto list_file = files.find(kAddedTokens); list_file != files.end()) {
+    const Json list = parse_json_object(list_file->second, list_path);
+    for (const auto& [token, number] : list.items())
+      tokens.push_back({.content = token, .id = whole_json(number, kTokenNumbers, cat(list_path, ": '", token, "'"))});
   }
   return tokens;
 }
 
-// A SentencePiece model finds no added tokens in text.
-void warn_of_added_tokens(const std::filesystem::path& folder, const std::map<std::string, std::string>& files) {
-  std::vector<std::string> added = added_tokens_of(folder, files.at(kTokenConfig));
-  const Vocab vocab = Vocab::from_bytes(files.at(kTokenModel), folder / kTokenModel);
-  std::erase_if(added, [&](const std::string& token) { return token.empty() || vocab.find(token); });
-  if (added.empty()) return;
-  log::warn(cat("'", folder.string(), "': ", kTokenModel, " lacks ", added.size(),
-                " of the folder's added tokens, such as '", one_line(added.front()),
-                "'; a text that has them is split into other pieces there, unlike in transformers"));
+// A tokenizer.json without BPE was made from the SentencePiece model beside it.
+bool counts_tokenizer_json(const std::map<std::string, std::string>& files, const std::string& origin) {
+  const auto tokenizer = files.find(kTokenizer);
+  if (tokenizer == files.end()) return false;
+  return !files.contains(kTokenModel) || is_byte_pairs_json(tokenizer->second, cat(origin, "/", kTokenizer));
+}
+
+// The numbers of a field that has one, a list of them, or none.
+std::vector<int64_t> numbers_of(const Json& object, const std::string& name, const std::string& origin) {
+  const Json* const found = find_json(object, name);
+  if (found == nullptr) return {};
+  const std::string place = cat(origin, ": ", name);
+  std::vector<int64_t> numbers;
+  for (const Json& number : found->is_array() ? *found : Json::array({*found}))
+    numbers.push_back(whole_json(number, kTokenNumbers, place));
+  return numbers;
 }
 
 }  // namespace
@@ -57,10 +79,73 @@ struct Units::Parts {
   std::optional<BytePairs> pairs;
   std::map<std::string, std::string> files;  // of tokens
   int64_t begin = 0, eos = 0;
+  std::vector<int64_t> ends;
+  // Beside a SentencePiece model:
+  std::map<int64_t, std::string> added;
+  TokenFinder finder;
+  bool has_blank_behind_tokens = true;  // the text behind an added token begins with a blank, as a line does
 
   bool is_of_folder() const { return !files.empty(); }
-  int64_t size() const { return pairs ? pairs->size() : vocab->size(); }
+  int64_t size() const {
+    if (pairs) return pairs->size();
+    return std::max(vocab->size(), added.empty() ? 0 : added.rbegin()->first + 1);
+  }
+  std::optional<int64_t> find(const std::string& token) const;
+  void read_added(const std::string& origin);
+  void read_ends(const std::string& origin);
+  void encode(std::string_view text, std::vector<int32_t>& ids) const;
 };
+
+std::optional<int64_t> Units::Parts::find(const std::string& token) const {
+  if (pairs) {
+    const int64_t id = pairs->find(token);
+    return id < 0 ? std::nullopt : std::optional(id);
+  }
+  const auto own = std::ranges::find(added, token, [](const auto& pair) { return pair.second; });
+  return own != added.end() ? std::optional(own->first) : vocab->find(token);
+}
+
+void Units::Parts::read_added(const std::string& origin) {
+  const std::string config_path = cat(origin, "/", kTokenConfig);
+  for (const AddedToken& token : added_tokens_of(files, origin)) {
+    if (token.id > vocab->size() + kMostUnusedNumbers)
+      throw Error(cat(origin, ": the added token '", one_line(token.content), "' has the number ", token.id,
+                      "; expected one near those of ", kTokenModel, ", ", vocab->size()));
+    added.emplace(token.id, token.content);
+    finder.add(token.content, token);
+  }
+  const Json settings = parse_json_object(files.at(kTokenConfig), config_path);
+  has_blank_behind_tokens = json_truth(settings, "legacy", config_path).value_or(true);
+}
+
+void Units::Parts::read_ends(const std::string& origin) {
+  ends = {eos};
+  const auto file = files.find(kGeneration);
+  if (file == files.end()) return;
+  const std::string path = cat(origin, "/", kGeneration);
+  for (const int64_t end : numbers_of(parse_json_object(file->second, path), kEndNumbers, path)) {
+    if (end >= size() + kMostUnusedNumbers)
+      throw Error(cat(path, ": ", kEndNumbers, ": got ", end, "; expected a token of the tokeniser, below ", size()));
+    if (std::ranges::find(ends, end) == ends.end()) ends.push_back(end);
+  }
+}
+
+// The text between added tokens. The SentencePiece model puts a blank before each text; where it belongs to the
+// beginning alone, a text is read behind the unknown token, which is taken off again, as transformers does.
+void Units::Parts::encode(std::string_view text, std::vector<int32_t>& ids) const {
+  const std::string unknown = vocab->piece(vocab->unk());
+  for (const TokenOrText& part : finder.split(text)) {
+    if (part.token) {
+      ids.push_back(static_cast<int32_t>(*part.token));
+    } else if (has_blank_behind_tokens || part.text.data() == text.data()) {
+      vocab->encode(part.text, ids);
+    } else {
+      const size_t others = vocab->encode(unknown).size();
+      const std::vector<int64_t> own = vocab->encode(cat(unknown, part.text));
+      ids.insert(ids.end(), own.begin() + static_cast<std::ptrdiff_t>(std::min(others, own.size())), own.end());
+    }
+  }
+}
 
 Units Units::bytes() { return Units(nullptr); }
 
@@ -93,32 +178,34 @@ Units Units::from_file(const std::string& name, const std::string& contents) {
 Units Units::from_files(const std::map<std::string, std::string>& files, const std::string& origin) {
   const auto config = files.find(kTokenConfig);
   if (files.size() == 1 && config == files.end()) return from_file(files.begin()->first, files.begin()->second);
-  const auto tokenizer = files.find(kTokenizer), model = files.find(kTokenModel);
-  const bool fits = files.size() == 2 && config != files.end() && (tokenizer != files.end() || model != files.end());
-  if (!fits)
+  const auto is_known = [](const auto& file) {
+    return std::ranges::find(kTokenFiles, file.first) != kTokenFiles.end();
+  };
+  const bool has_tokens = files.contains(kTokenizer) || files.contains(kTokenModel);
+  if (config == files.end() || !has_tokens || !std::ranges::all_of(files, is_known))
     throw Error(cat(origin, ": got ", files.size(), " files of units; expected ", kBytesFile, ", ", kVocabFile, " or ",
                     kTokenConfig, " with ", kTokenizer, " or ", kTokenModel));
   const std::string config_path = cat(origin, "/", kTokenConfig);
   auto parts = std::make_shared<Parts>();
   parts->files = files;
-  if (tokenizer != files.end()) {
+  if (counts_tokenizer_json(files, origin)) {
     const std::string path = cat(origin, "/", kTokenizer);
-    parts->pairs.emplace(parse_byte_pairs_json(tokenizer->second, path), path);
+    parts->pairs.emplace(parse_byte_pairs_json(files.at(kTokenizer), path), path);
   } else {
-    parts->vocab.emplace(Vocab::from_bytes(model->second, cat(origin, "/", kTokenModel)));
+    parts->vocab.emplace(Vocab::from_bytes(files.at(kTokenModel), cat(origin, "/", kTokenModel)));
+    parts->read_added(origin);
   }
   const auto number = [&](const char* name) -> std::optional<int64_t> {
     const std::optional<std::string> token = token_of_config(config->second, name, config_path);
     if (!token) return std::nullopt;
-    const int64_t id = parts->pairs ? parts->pairs->find(*token) : parts->vocab->find(*token).value_or(-1);
-    if (id < 0) throw Error(cat(config_path, ": ", name, ": got '", *token, "'; expected a token of the tokeniser"));
+    const std::optional<int64_t> id = parts->find(*token);
+    if (!id) throw Error(cat(config_path, ": ", name, ": got '", *token, "'; expected a token of the tokeniser"));
     return id;
   };
   const std::optional<int64_t> eos = number("eos_token");
   if (!eos) throw Error(cat(config_path, ": eos_token is missing; expected the token that ends a text"));
   parts->begin = parts->eos = *eos;
-  const bool adds_begin = parts->pairs ? add_bos_of_config(config->second, config_path).value_or(false)
-                                       : add_bos_of_config(config->second, config_path).value_or(true);
+  const bool adds_begin = add_bos_of_config(config->second, config_path).value_or(!parts->pairs);
   if (parts->pairs && !parts->pairs->model().begin_content.empty()) {
     parts->begin = parts->pairs->find(parts->pairs->model().begin_content);
   } else if (adds_begin) {
@@ -126,23 +213,26 @@ Units Units::from_files(const std::map<std::string, std::string>& files, const s
     if (!begin) throw Error(cat(config_path, ": bos_token is missing; expected the token that begins a text"));
     parts->begin = *begin;
   }
+  parts->read_ends(origin);
   return Units(std::move(parts));
 }
 
 std::map<std::string, std::string> token_files(const std::string& folder) {
   const std::filesystem::path path = folder;
   std::map<std::string, std::string> files;
-  // A SentencePiece model comes first, because the tokenizer.json beside it was made from it.
-  for (const char* name : {kTokenModel, kTokenizer}) {
-    if (!std::filesystem::exists(path / name)) continue;
-    files[name] = read_file(path / name);
-    break;
+  for (const std::string_view name : kTokenFiles)
+    if (std::filesystem::exists(path / name)) files[std::string(name)] = read_file(path / name);
+  if (!files.contains(kTokenizer) && !files.contains(kTokenModel))
+    throw Error(cat("'", folder, "' has no ", kTokenizer, " and no ", kTokenModel, "; expected one"));
+  if (!files.contains(kTokenConfig))
+    throw Error(cat("'", folder, "' has no ", kTokenConfig, "; expected it beside ",
+                    files.contains(kTokenizer) ? kTokenizer : kTokenModel));
+  const std::string config = path / kModelConfig;
+  if (!files.contains(kGeneration) && std::filesystem::exists(config)) {
+    const std::vector<int64_t> ends =
+        numbers_of(parse_json_object(read_text_file(config), config), kEndNumbers, config);
+    if (!ends.empty()) files[kGeneration] = nlohmann::ordered_json{{kEndNumbers, ends}}.dump(2) + "\n";
   }
-  if (files.empty()) throw Error(cat("'", folder, "' has no ", kTokenizer, " and no ", kTokenModel, "; expected one"));
-  if (!std::filesystem::exists(path / kTokenConfig))
-    throw Error(cat("'", folder, "' has no ", kTokenConfig, "; expected it beside ", files.begin()->first));
-  files[kTokenConfig] = read_file(path / kTokenConfig);
-  if (files.contains(kTokenModel)) warn_of_added_tokens(path, files);
   return files;
 }
 
@@ -160,6 +250,34 @@ std::string_view Units::unit_name() const {
 int64_t Units::size() const { return rows_ > 0 ? rows_ : is_bytes() ? kNumBytes + 1 : parts_->size(); }
 int64_t Units::begin() const { return is_bytes() ? kNumBytes : parts_->begin; }
 int64_t Units::eos() const { return is_bytes() ? kNumBytes : parts_->eos; }
+std::vector<int64_t> Units::ends() const { return is_of_folder() ? parts_->ends : std::vector{eos()}; }
+std::optional<int64_t> Units::find(const std::string& token) const {
+  return is_of_folder() ? parts_->find(token) : std::nullopt;
+}
+std::optional<Units::ChatForm> Units::chat_form() const {
+  if (!is_of_folder()) return std::nullopt;
+  const std::map<std::string, std::string>& files = parts_->files;
+  const std::string& config = files.at(kTokenConfig);
+  ChatForm form;
+  if (const auto own = files.find(kChatTemplate); own != files.end()) {
+    form.text = own->second, form.file = kChatTemplate;
+  } else {
+    const Json settings = parse_json_object(config, kTokenConfig);
+    const Json* found = find_json(settings, "chat_template");
+    // A list of templates by their names.
+    if (found != nullptr && found->is_array()) {
+      const auto usual = std::ranges::find_if(
+          *found, [](const Json& one) { return one.is_object() && one.value("name", Json()) == "default"; });
+      found = usual == found->end() ? nullptr : find_json(*usual, "template");
+    }
+    if (found == nullptr || !found->is_string()) return std::nullopt;
+    form.text = found->get<std::string>(), form.file = kTokenConfig;
+  }
+  form.begin = token_of_config(config, "bos_token", kTokenConfig).value_or("");
+  form.end = token_of_config(config, "eos_token", kTokenConfig).value_or("");
+  return form;
+}
+bool Units::drops_first_blank() const { return !is_bytes() && parts_->pairs && parts_->pairs->model().drops_blank; }
 std::optional<int64_t> Units::unk() const { return vocab() ? std::optional(vocab()->unk()) : std::nullopt; }
 std::string Units::file_name() const { return files().begin()->first; }
 std::string Units::contents() const { return files().begin()->second; }
@@ -184,7 +302,7 @@ void Units::encode(std::string_view text, std::vector<int32_t>& ids, Begin begin
   if (parts_->pairs) return parts_->pairs->encode(text, begin == Begin::kLine, ids);
   // The vocabulary puts a blank before a text, which stands for the one at which the text was cut.
   if (begin == Begin::kInside && vocab()->splits_at_blanks() && text.starts_with(' ')) text.remove_prefix(1);
-  if (is_of_folder()) return vocab()->encode(text, ids);
+  if (is_of_folder()) return parts_->encode(text, ids);
   each_line(text, [&](std::string_view line, bool has_end) {
     vocab()->encode(line, ids);
     if (has_end) ids.push_back(static_cast<int32_t>(vocab()->eos()));
@@ -201,7 +319,10 @@ size_t Units::cut(std::string_view text, size_t most) const {
     while (part.ends_with('\r')) part.remove_suffix(1);  // it may be half of a line end
     return part.size() - cut_character(part);
   }
-  return vocab()->splits_at_blanks() ? cut_at_blank(text, most) : 0;
+  const bool has_blanks = std::ranges::any_of(parts_->added, [](const auto& token) {  // its id and its text
+    return token.second.find(' ') != std::string::npos;
+  });
+  return vocab()->splits_at_blanks() && !has_blanks ? cut_at_blank(text, most) : 0;
 }
 
 // The cut is before the blank of a word: the last of several blanks, and none at the end of a line.
@@ -228,12 +349,14 @@ std::string Units::surface(int64_t id) const {
   if (id == eos()) return has_lines() ? "\n" : "";
   if (is_bytes()) return {static_cast<char>(id)};
   if (id == begin() || id >= parts_->size()) return "";
-  return parts_->pairs ? parts_->pairs->surface(id) : vocab()->surface(id);
+  if (parts_->pairs) return parts_->pairs->surface(id);
+  const auto added = parts_->added.find(id);
+  return added != parts_->added.end() ? added->second : id < vocab()->size() ? vocab()->surface(id) : "";
 }
 
 bool Units::is_partial(int64_t id) const {
   if (id == eos()) return false;
-  return is_bytes() || id >= parts_->size() || (parts_->pairs ? true : vocab()->is_byte(id));
+  return is_bytes() || id >= parts_->size() || (parts_->pairs ? true : id < vocab()->size() && vocab()->is_byte(id));
 }
 
 }  // namespace fovea::text

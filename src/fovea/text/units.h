@@ -13,8 +13,8 @@
 namespace fovea::text {
 
 // The units that a language model's text consists of: the 256 bytes and </s>; the pieces of a SentencePiece model; or
-// the tokens of a folder of Hugging Face's, which has a tokenizer.json with a byte-level BPE model or a SentencePiece
-// model tokenizer.model, and a tokenizer_config.json.
+// the tokens of a folder of Hugging Face's, which has a tokenizer.json with a BPE model or a SentencePiece model
+// tokenizer.model, and a tokenizer_config.json. The first of both counts, as in transformers.
 //
 // With bytes and with tokens, a text is encoded whole, line ends too; </s> stands only between documents. With a
 // SentencePiece model of `fovea vocab`, a text is encoded line by line, and </s> follows each line: it is the line end,
@@ -41,7 +41,13 @@ class Units {
   int64_t size() const;
   int64_t begin() const;  // what a model reads before a text: eos(), or a unit of its own
   int64_t eos() const;
-  std::optional<int64_t> unk() const;  // none of bytes and of byte-level BPE
+  // The units that end a text that a model makes: eos(), and the others that a folder names.
+  std::vector<int64_t> ends() const;
+  std::optional<int64_t> unk() const;  // none of bytes and of BPE
+  // The number of the unit of a folder with this text; none if there is none.
+  std::optional<int64_t> find(const std::string& token) const;
+  // A decoded text lacks the blank at its beginning.
+  bool drops_first_blank() const;
   // Returns the units with more numbers, `rows` in all, of which the additional ones stand for no text.
   Units with_rows(int64_t rows) const;
 
@@ -61,6 +67,13 @@ class Units {
   // Whether a unit's surface may be a part of a character.
   bool is_partial(int64_t id) const;
 
+  // The template of conversations that a folder brings, and the tokens that it names; none if it has no template.
+  struct ChatForm {
+    std::string text, file;  // Jinja, and the file that has it
+    std::string begin, end;  // bos_token and eos_token; "" if there is none
+  };
+  std::optional<ChatForm> chat_form() const;
+
   std::string file_name() const;  // "units.spm", or "units.txt" of bytes
   std::string contents() const;
   // All files that a checkpoint keeps, by name.
@@ -76,7 +89,9 @@ class Units {
   int64_t rows_ = 0;                    // 0: as many as there are units
 };
 
-// The files of a folder of Hugging Face's that tokens need. Throws an Error that names what is missing.
+// The files of a folder of Hugging Face's that tokens need, and the files that say what ends a text and how a chat
+// is written. If only config.json names the ends, generation_config.json is made from it. Throws an Error that names
+// what is missing.
 std::map<std::string, std::string> token_files(const std::string& folder);
 
 }  // namespace fovea::text

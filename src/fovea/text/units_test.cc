@@ -151,20 +151,64 @@ TEST_F(UnitsTest, ASentencePieceModelOfAFolderKeepsLineEnds) {
               HasSubstr("expected units.spm or units.txt"));
 }
 
-TEST_F(UnitsTest, WarnsOfAddedTokensThatASentencePieceModelLacks) {
-  write_file(folder_ / "tokenizer.model", trained("bpe", true).contents());
-  const auto log_of = [&](const char* config) {
-    write_file(folder_ / "tokenizer_config.json", config);
-    testing::internal::CaptureStderr();
-    token_files(folder_ / ".");
-    return testing::internal::GetCapturedStderr();
+TEST_F(UnitsTest, ASentencePieceModelFindsAddedTokens) {
+  const Units lines = trained("bpe", true);
+  const int64_t size = lines.vocab()->size();
+  const std::string model = lines.contents();
+  const auto with = [&](const std::string& config, std::map<std::string, std::string> more = {}) {
+    more["tokenizer.model"] = model;
+    more["tokenizer_config.json"] = config;
+    return Units::from_files(more, "folder");
   };
-  EXPECT_EQ(log_of(R"({"eos_token": "</s>"})"), "");
-  EXPECT_EQ(log_of(R"({"added_tokens_decoder": {"0": {"content": "</s>"}}})"), "");
-  EXPECT_THAT(log_of(R"({"added_tokens_decoder": {"0": {"content": "</s>"}, "900": {"content": "<|im_start|>"}}})"),
-              HasSubstr("lacks 1 of the folder's added tokens, such as '<|im_start|>'"));
-  write_file(folder_ / "added_tokens.json", R"({"<a>": 900, "<b>": 901})");
-  EXPECT_THAT(log_of(R"({"eos_token": "</s>"})"), HasSubstr("lacks 2 of the folder's added tokens, such as '<a>'"));
+  const std::string ends = R"("eos_token": "</s>", "add_bos_token": false)";
+  const std::string list = cat(R"({"<a>": )", size, R"(, "<b>": )", size + 5, "}");
+  const Units units = with(cat("{", ends, "}"), {{"added_tokens.json", list}});
+  EXPECT_EQ(units.size(), size + 6);
+  EXPECT_EQ(units.find("<b>"), size + 5);
+  EXPECT_EQ(units.surface(size), "<a>");
+  EXPECT_EQ(units.surface(size + 2), "");
+  const auto joined = [&](std::vector<int32_t> first, int64_t token, const std::vector<int32_t>& last) {
+    first.push_back(static_cast<int32_t>(token));
+    first.insert(first.end(), last.begin(), last.end());
+    return first;
+  };
+  EXPECT_EQ(ids_of(units, "aba<a>bab"), joined(ids_of(lines, "aba"), size, ids_of(lines, "bab")));
+  EXPECT_EQ(units.decode(wide(ids_of(units, "aba<a>bab"))), "aba<a> bab");
+  // Without a blank behind tokens, the text keeps its own.
+  const Units plain = with(cat("{", ends, R"(, "legacy": false})"), {{"added_tokens.json", list}});
+  EXPECT_EQ(plain.decode(wide(ids_of(plain, "aba<a>bab <b> ab"))), "aba<a>bab <b> ab");
+  // The flags of tokenizer_config.json; the end of a text is found, too.
+  const Units flags = with(cat("{", ends, R"(, "added_tokens_decoder": {")", size,
+                               R"(": {"content": "<a>", "rstrip": true}, "0": {"content": "</s>"}}})"));
+  EXPECT_EQ(ids_of(flags, "aba<a>  bab</s>"),
+            joined(joined(ids_of(lines, "aba"), size, ids_of(lines, "bab")), flags.eos(), {}));
+  for (const char* wrong : {R"({"x": {"content": "a"}})", R"({"4": 1})", R"({"5000000": {"content": "a"}})"})
+    EXPECT_THAT(message_of([&] { with(cat("{", ends, R"(, "added_tokens_decoder": )", wrong, "}")); }),
+                HasSubstr("folder"));
+}
+
+TEST_F(UnitsTest, AFolderNamesTheEndsOfTexts) {
+  const std::string model = trained("bpe", true).contents();
+  const auto ends_of = [&](const std::string& generation) {
+    return Units::from_files({{"tokenizer.model", model},
+                              {"tokenizer_config.json", R"({"eos_token": "</s>", "add_bos_token": false})"},
+                              {"generation_config.json", generation}},
+                             "folder")
+        .ends();
+  };
+  EXPECT_EQ(ends_of("{}"), std::vector<int64_t>{0});
+  EXPECT_EQ(ends_of(R"({"eos_token_id": 3})"), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(ends_of(R"({"eos_token_id": [5, 0, 3, 5]})"), (std::vector<int64_t>{0, 5, 3}));
+  for (const char* wrong : {R"({"eos_token_id": -1})", R"({"eos_token_id": "x"})", R"({"eos_token_id": [[1]]})",
+                            R"({"eos_token_id": 9999999})", "[]"})
+    EXPECT_THAT(message_of([&] { ends_of(wrong); }), HasSubstr("folder/generation_config.json")) << wrong;
+  // A folder whose config.json alone names them.
+  write_file(folder_ / "tokenizer.model", model);
+  write_file(folder_ / "tokenizer_config.json", R"({"eos_token": "</s>", "add_bos_token": false})");
+  write_file(folder_ / "config.json", R"({"eos_token_id": [0, 4]})");
+  const auto files = token_files(folder_ / ".");
+  EXPECT_EQ(files.at("generation_config.json"), "{\n  \"eos_token_id\": [\n    0,\n    4\n  ]\n}\n");
+  EXPECT_EQ(Units::from_files(files, "folder").ends(), (std::vector<int64_t>{0, 4}));
 }
 
 TEST_F(UnitsTest, DecodingAsItGoesGivesTheWholeText) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -111,6 +112,10 @@ struct RandomStream {
   uint64_t pattern(int64_t head) const { return pattern_stream(seed, layer, first_head + head); }
 };
 
+// The sink of a head: Sink's score, or the learned one of `alpha` [H]; nothing without a sink. It is finite or NaN, so
+// that differences from finite numbers are as well.
+std::optional<float> sink_of(const Transform& transform, const float* alpha, int64_t head);
+
 // Query i (from 0) of a sequence as patterns see it.
 inline Row row_of(const AttentionProblem& problem, const Sequence& sequence, int64_t i, uint64_t stream = 0) {
   const bool cross = problem.kind == AttentionKind::kCross;
@@ -157,8 +162,9 @@ struct AttentionForward {
   // keys_listed: key j of a sequence is token key_tokens[k_begin + j] of k and v, so that sequences share what their
   // caches have in common; else it is token k_begin + j.
   const int64_t* key_tokens = nullptr;
-  float scale = 1;               // on q . k, usually 1 / sqrt(head_dim)
-  const float* alpha = nullptr;  // [H], entmax(learned) only
+  float scale = 1;  // on q . k, usually 1 / sqrt(head_dim)
+  // [H], the argument that the transform learns: alpha of entmax(learned), the score of sink.
+  const float* alpha = nullptr;
   // For backward; may be null when !needs_backward. Kernels that share a batch share these, so a sequence's part begins
   // at row q_begin of the buffer, whose rows are `saved`; there a kernel lays out what it needs.
   float* stats = nullptr;   // [T_q, H, saved.floats]
@@ -175,7 +181,7 @@ struct AttentionBackward {
   Rows<void> grad_q, grad_k, grad_v;  // written, not added to; rows that no pair touches are set to zero
   float scale = 1;
   const float* alpha = nullptr;  // [H]
-  float* grad_alpha = nullptr;   // [H], entmax(learned) only
+  float* grad_alpha = nullptr;   // [H]
   const float* stats = nullptr;  // as forward left them
   const int32_t* kept = nullptr;
   SavedPerRow saved;

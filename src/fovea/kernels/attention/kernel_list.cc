@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/attention.h"
@@ -87,6 +88,13 @@ std::vector<SharedGradient> shared_gradients(const AttentionProblem& problem, co
 }
 
 }  // namespace
+
+std::optional<float> sink_of(const Transform& transform, const float* alpha, int64_t head) {
+  const auto* sink = std::get_if<Sink>(&transform);
+  if (sink == nullptr) return std::nullopt;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::clamp(sink->learned ? alpha[head] : static_cast<float>(sink->score), -kMost, kMost);
+}
 
 std::string_view forced_kernel() {
   const char* name = std::getenv("FOVEA_KERNEL");

@@ -61,8 +61,8 @@ void check(const AttentionSpec& spec, AttentionKind kind, const Sequence& s, uin
   const Candidates table = lower(problem, s, stream);
   EXPECT_EQ(pairs_of(table, false), by_definition(problem, s, stream, spec.pairs()))
       << print(spec) << " " << s.q_length << "x" << s.k_length;
-  if (!spec.select || !spec.select->keep) return;
-  EXPECT_EQ(pairs_of(table, true), by_definition(problem, s, stream, *spec.select->keep)) << print(spec);
+  if (!spec.keep) return;
+  EXPECT_EQ(pairs_of(table, true), by_definition(problem, s, stream, *spec.keep)) << print(spec);
 }
 
 TEST(Plan, HoldsEveryPairOnce) {

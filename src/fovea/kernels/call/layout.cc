@@ -1,6 +1,8 @@
 #include "fovea/kernels/call/layout.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -11,8 +13,8 @@ namespace {
 std::span<const int64_t> host_integers(const TensorView& x, std::string_view name) {
   const bool contiguous = x.sizes.size() == 1 && (x.sizes[0] < 2 || x.strides[0] == 1);
   if (x.element != TensorView::Element::kInt64 || !x.on_cpu || !contiguous) {
-    throw Error(cat("attention: ", name, " is ", x.sizes.size(), "-dimensional ", x.type, " on ", x.device,
-                    "; expected a contiguous int64 vector on the CPU (.long(), .cpu())"));
+    throw Error(cat("attention: ", name, " is ", x.sizes.size(), "-dimensional ", x.type_name(), " on ",
+                    x.device_name(), "; expected a contiguous int64 vector on the CPU (.long(), .cpu())"));
   }
   return {static_cast<const int64_t*>(x.data), static_cast<size_t>(x.sizes[0])};
 }

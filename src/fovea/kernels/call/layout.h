@@ -2,24 +2,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/call/tensor_view.h"
 
 // The layouts in which callers give sequences, read without torch: packed [T, H, D] with offsets, and dense
 // [B, H, N, D] with lengths.
 namespace fovea::kernels {
-
-// A tensor that is already in memory: its first element, its sizes, and strides in elements.
-struct TensorView {
-  const void* data = nullptr;
-  std::span<const int64_t> sizes = {}, strides = {};
-  enum class Element : uint8_t { kInt32, kInt64, kOther } element = Element::kOther;
-  bool on_cpu = true;
-  std::string type = {}, device = {};  // as messages name them: "Long", "cuda:0"
-};
 
 // The vectors that tell where sequences begin and end; int64 on the CPU. A vector that a call does not have is empty.
 struct SequenceVectors {

@@ -4,19 +4,21 @@
 
 #include "fovea/base/executor.h"
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/spec/rotary_angles.h"
 
 // Rotary position embedding (Su et al. 2021): in every head the pair (i, i + D / 2) turns by its token's angle
-//   position * base^(-2 i / D), i < D / 2, for D = head_dim, an even number.
+//   position * frequency of pair i, i < D / 2, for D = head_dim, an even number.
 // T is float, or uint16_t for the bits of bfloat16; all but the angles is computed in float.
 namespace fovea::kernels {
 
-// For each position from 0 on, cosines [D / 2] of its angles, then sines [D / 2]; computed in double, then rounded.
+// For each position from 0 on, cosines [D / 2] of its angles, then sines [D / 2], both times the scale; computed in
+// double, then rounded.
 struct RotaryTable {
   std::unique_ptr<float[]> values;  // [positions, D]
   int64_t positions = 0;
 };
 // The table of `positions` positions or more, kept for later calls.
-std::shared_ptr<const RotaryTable> rotary_table(int64_t head_dim, double base, int64_t positions);
+std::shared_ptr<const RotaryTable> rotary_table(const RotaryAngles& angles, int64_t positions);
 
 enum class Turn : uint8_t { kForward, kBack };  // kBack: by the negative angles, the transpose
 

@@ -45,7 +45,7 @@ void check_rotary(const Layout& at, Turn direction, Executor& executor) {
   const testing::Values<T> x = normals<T>(at.count(), 1);
   std::vector<int64_t> positions;
   for (int64_t t = 0; t < at.tokens; ++t) positions.push_back(t * 37 % 1000);
-  const auto table = rotary_table(at.head_dim, 10000, 1000);
+  const auto table = rotary_table(rotary_angles(at.head_dim, 10000), 1000);
   const Expected want = turned(x.exact, at, positions, direction == Turn::kForward ? 1 : -1);
   std::vector<T> out = x.kept, in_place = x.kept;
   for (std::vector<T>* to : {&out, &in_place}) {
@@ -76,9 +76,10 @@ TEST(RotaryKernel, IsItsDefinitionAtEveryLevelInPlaceToo) {
 }
 
 TEST(RotaryTable, RoundsTheAnglesOfDoubleAndKeepsItsRowsWhenItGrows) {
-  const auto small = rotary_table(6, 123, 1), large = rotary_table(6, 123, small->positions + 1);
+  const RotaryAngles angles = rotary_angles(6, 123);
+  const auto small = rotary_table(angles, 1), large = rotary_table(angles, small->positions + 1);
   EXPECT_GT(large->positions, small->positions);
-  EXPECT_EQ(rotary_table(6, 123, 1), large);
+  EXPECT_EQ(rotary_table(angles, 1), large);
   EXPECT_TRUE(std::equal(small->values.get(), small->values.get() + 6 * small->positions, large->values.get()));
   for (int64_t p = 0; p < large->positions; ++p) {
     for (int64_t i = 0; i < 3; ++i) {

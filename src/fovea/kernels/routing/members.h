@@ -54,6 +54,8 @@ struct RandomClusters {
   std::span<const uint64_t> streams;  // of each head
   int64_t clusters = 0;
 };
+// The stream of a head's own keys, apart from `stream`, that of its queries.
+constexpr uint64_t own_key_stream(uint64_t stream) { return hash_combine(stream, 0x6b657973); }
 MemberLists random_members(const RandomClusters& random, std::span<const TokenRange> sequences, int64_t window,
                            Executor& executor);
 // The random rank of the token at `position` of its sequence.

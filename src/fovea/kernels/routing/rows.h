@@ -26,6 +26,8 @@ struct RowMembers {
   bool averages = false;  // whether what belongs to a row is divided by the number of its members + kCountBias
 };
 constexpr double kCountBias = 1e-2;  // as the published code has it
+// Added to the variance of a query or a key when it is normalised.
+constexpr double kRoutingNormEps = 1e-6;
 // Returns the factor of what belongs to a row: 1, or 1 / (its members + kCountBias) if `averages`.
 double row_factor(const RowMembers& members, int64_t row);
 

@@ -57,7 +57,7 @@ void require_usual_pieces(const ForeignModel& model, const std::string& form) {
 
 void convert_from(const Format& format, const ConvertOptions& options) {
   const std::string& input = options.input.front();
-  const ForeignModel model = format.read({input, options.vocabs, options.vocab_ids});
+  const ForeignModel model = format.read({input, options.vocabs, options.vocab_ids, options.source_eos});
   nn::save_checkpoint(options.output, checkpoint_of(model, cat("'", input, "'")));
   warn_of_joined_unknowns(model);
   const EncoderDecoderConfig& config = model.config;

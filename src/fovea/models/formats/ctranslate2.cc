@@ -233,16 +233,27 @@ ModelTables take_tables(TensorTaker& tensors, const Variables& variables, const 
   return tables;
 }
 
+// Whether the folder has the files of transformers' MarianTokenizer, which adds </s> to the source itself.
+bool has_marian_tokenizer(const std::filesystem::path& folder) {
+  const std::string path = folder / "tokenizer_config.json";
+  if (!std::filesystem::exists(path)) return false;
+  const Json json = text::parse_json_object(read_text_file(path), path);
+  return text::json_text(json, "tokenizer_class", path).value_or("") == "MarianTokenizer";
+}
+
 // A sentence of our models ends with </s>, and a decoder begins with that token or with zeros.
-void require_usual_ends(const Json& json, const EncoderDecoderConfig& config, const std::string& origin) {
+void require_usual_ends(const Json& json, const EncoderDecoderConfig& config, const ForeignFiles& files,
+                        const std::string& origin) {
   const auto require = [&](const char* name, const std::string& expected, const char* advice = "") {
     const Json* const found = text::find_json(json, name);
     const std::string got = found == nullptr ? "null" : text::shown_json(*found);
     if (got != expected) throw Error(cat(origin, ": ", name, ": got ", got, "; expected ", expected, advice));
   };
   require("add_source_bos", "false");
-  require("add_source_eos", "true",
-          "; if ct2-transformers-converter wrote the folder, change it to true: there, the tokeniser adds the </s>");
+  if (!files.source_eos && !has_marian_tokenizer(files.model))
+    require("add_source_eos", "true",
+            "; give --source-eos if the tokeniser of the model adds the </s>, as in folders of "
+            "ct2-transformers-converter");
   require("eos_token", "\"</s>\"");
   if (config.decoder_start == "eos") require("decoder_start_token", "\"</s>\"");
 }
@@ -337,12 +348,12 @@ ForeignModel read_ctranslate2(const ForeignFiles& files) {
   const Json json = text::parse_json_object(read_text_file(config_path), config_path);
   const Variables variables(std::move(file), weights_path);
   EncoderDecoderConfig config = config_of(variables, json, weights_path);
-  require_usual_ends(json, config, config_path);
+  require_usual_ends(json, config, files, config_path);
   VocabPair vocabs = folder_vocabs(files);
   ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
   TensorTaker tensors(variables.tensors(), weights_path, "the table of embeddings");
   for (const char* side : {"encoder", "decoder"}) tensors.drop(cat(side, "/position_encodings/encodings"));
-  model.weights = take_layers(tensors, model.config, ctranslate2_names);
+  model.weights = take_all(tensors, layer_lines(model.config, ctranslate2_names));
   if (has_sigmoid_gelu(variables)) use_swish_for_gelu(model.config, model.weights);
   add_tables(take_tables(tensors, variables, model.config), model);
   tensors.require_empty();
@@ -353,7 +364,7 @@ void write_ctranslate2(const ForeignModel& model, const std::filesystem::path& f
   const EncoderDecoderConfig& config = model.config;
   require_expressible(config);
   CTranslate2File file;
-  nn::NamedTensors variables = foreign_layers(model.weights, config, ctranslate2_names);
+  nn::NamedTensors variables = foreign_tensors(model.weights, layer_lines(config, ctranslate2_names));
   const ModelTables tables = tables_of(model);
   variables["decoder/embeddings/weight"] = tables.target;
   if (tables.source.is_same(tables.target)) {

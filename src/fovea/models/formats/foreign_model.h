@@ -24,6 +24,7 @@ struct ForeignFiles {
   std::vector<std::string> vocabs;  // SentencePiece models of the source and the target; may be empty where the folder
                                     // has them
   std::string vocab_ids;            // the numbers of pieces, if they are not those of the SentencePiece models
+  bool source_eos = false;          // the source ends with </s> although the folder leaves it to its tokeniser
 };
 
 // The tables of a model whatever is tied in it. `output` is undefined if it is the target's.

@@ -1,7 +1,6 @@
 #include "fovea/models/formats/foreign_names.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 
 #include <array>
 
@@ -88,37 +87,16 @@ std::vector<TensorPlace> layer_tensors(const EncoderDecoderConfig& config) {
   return places;
 }
 
-nn::NamedTensors take_layers(TensorTaker& tensors, const EncoderDecoderConfig& config, const TensorNames& names,
-                             TensorForm form) {
-  nn::NamedTensors weights;
+std::vector<TensorLine> layer_lines(const EncoderDecoderConfig& config, const TensorNames& names, TensorForm form) {
+  std::vector<TensorLine> list;
   for (const TensorPlace& place : layer_tensors(config)) {
+    TensorLine line{.own_name = place.own_name, .parts = {}, .form = form};
+    if (place.shape.size() > 1) line.columns = place.shape[1];
     const std::vector<std::string> theirs = names(place);
-    std::vector<int64_t> shape = place.shape;
-    shape[0] /= std::ssize(theirs);
-    std::vector<at::Tensor> parts;
-    for (const std::string& name : theirs) {
-      if (form == TensorForm::kOurs) {
-        parts.push_back(tensors.take(name, shape));
-      } else if (shape.size() == 1) {
-        parts.push_back(tensors.take(name, {1, shape[0]}).flatten());
-      } else {
-        parts.push_back(tensors.take(name, {shape[1], shape[0]}).t());
-      }
-    }
-    weights[place.own_name] = at::cat(parts).contiguous();
+    for (const std::string& name : theirs) line.parts.push_back({name, place.shape[0] / std::ssize(theirs)});
+    list.push_back(std::move(line));
   }
-  return weights;
-}
-
-nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDecoderConfig& config,
-                                const TensorNames& names) {
-  nn::NamedTensors tensors;
-  for (const TensorPlace& place : layer_tensors(config)) {
-    const std::vector<std::string> theirs = names(place);
-    const std::vector<at::Tensor> parts = weights.at(place.own_name).chunk(std::ssize(theirs));
-    for (size_t i = 0; i < theirs.size(); ++i) tensors[theirs[i]] = parts.at(i).contiguous();
-  }
-  return tensors;
+  return list;
 }
 
 void use_swish_for_gelu(const EncoderDecoderConfig& config, nn::NamedTensors& weights) {

@@ -29,15 +29,9 @@ std::vector<TensorPlace> layer_tensors(const EncoderDecoderConfig& config);
 // The names by which a format knows a tensor: one, or one for each of the stacked projections.
 using TensorNames = std::function<std::vector<std::string>(const TensorPlace&)>;
 
-// A matrix [in, out] in place of [out, in], and vectors [1, M] in place of [M].
-enum class TensorForm : uint8_t { kOurs, kTransposed };
-
-// Takes all layers' tensors out of a file, by our names.
-nn::NamedTensors take_layers(TensorTaker& tensors, const EncoderDecoderConfig& config, const TensorNames& names,
-                             TensorForm form = TensorForm::kOurs);
-// All layers' tensors by the format's names.
-nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDecoderConfig& config,
-                                const TensorNames& names);
+// The list of all layers' tensors by our names and the format's.
+std::vector<TensorLine> layer_lines(const EncoderDecoderConfig& config, const TensorNames& names,
+                                    TensorForm form = TensorForm::kOurs);
 
 // Scales the weights of a model whose activation is x sigmoid(1.702 x), which Marian calls gelu: as this is
 // swish(1.702 x) / 1.702, the model computes the same with swish and the factors in the matrices around it.

@@ -160,7 +160,7 @@ EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const st
 
 ForeignModel read_hugging_face(const ForeignFiles& files) {
   const std::filesystem::path folder = files.model;
-  const std::string config_path = folder / kConfig, weights_path = folder / kWeights;
+  const std::string config_path = folder / kConfig, weights_path = weights_file(folder);
   require_file(config_path, "model");
   const std::string text = read_text_file(config_path);
   EncoderDecoderConfig config = parse_hugging_face_config(text, config_path);
@@ -168,7 +168,7 @@ ForeignModel read_hugging_face(const ForeignFiles& files) {
   ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
   const Json json = text::parse_json_object(text, config_path);
   TensorTaker tensors(read_tensor_folder(folder), weights_path, kConfig);
-  model.weights = take_layers(tensors, model.config, hugging_face_names);
+  model.weights = take_all(tensors, layer_lines(model.config, hugging_face_names));
   add_tables(take_tables(tensors, model.config, weights_path), model);
   drop_positions(tensors, model.config, json, weights_path);
   tensors.require_empty();
@@ -179,7 +179,7 @@ ForeignModel read_hugging_face(const ForeignFiles& files) {
 void write_hugging_face(const ForeignModel& model, const std::filesystem::path& folder) {
   require_marian_architecture(model.config);
   const PaddedModel padded = with_padding(model);
-  nn::NamedTensors tensors = foreign_layers(model.weights, model.config, hugging_face_names);
+  nn::NamedTensors tensors = foreign_tensors(model.weights, layer_lines(model.config, hugging_face_names));
   const bool shared = padded.tables.source.is_same(padded.tables.target);
   if (shared) {
     tensors["model.shared.weight"] = padded.tables.source;

@@ -133,9 +133,8 @@ ForeignModel read_marian(const ForeignFiles& files) {
   if (marian_omits_projections(values)) add_identities(config, named);
   TensorTaker tensors(std::move(named), origin, kOptionsArray);
   const bool is_pre = config.transformer_norm == "pre";
-  nn::NamedTensors weights = take_layers(
-      tensors, config, [is_pre](const TensorPlace& tensor) { return marian_names(tensor, is_pre); },
-      TensorForm::kTransposed);
+  const auto names = [is_pre](const TensorPlace& tensor) { return marian_names(tensor, is_pre); };
+  nn::NamedTensors weights = take_all(tensors, layer_lines(config, names, TensorForm::kTransposed));
   if (marian_has_scaled_swish(values)) use_swish_for_gelu(config, weights);
   read_tables(tensors, config, weights);
   tensors.require_empty();

@@ -1,6 +1,7 @@
 #include "fovea/models/formats/tensor_index.h"
 
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/json_values.h"
 
@@ -18,6 +19,15 @@ std::map<std::string, std::string> parse_tensor_index(const std::string& json, c
     places[tensor] = name;
   }
   return places;
+}
+
+void refuse_adapter(const std::filesystem::path& folder) {
+  const std::string path = folder / "adapter_config.json";
+  if (!std::filesystem::exists(path) || std::filesystem::exists(folder / "config.json")) return;
+  const auto base =
+      text::json_text(text::parse_json_object(read_text_file(path), path), "base_model_name_or_path", path);
+  throw Error(cat("'", folder.string(), "' is an adapter of PEFT's", base ? cat(" for '", one_line(*base), "'") : "",
+                  ", not a model; merge it into its model with merge_and_unload(), save that, and convert its folder"));
 }
 
 }  // namespace fovea::models

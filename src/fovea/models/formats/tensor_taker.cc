@@ -1,6 +1,6 @@
 #include "fovea/models/formats/tensor_taker.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 
 #include <utility>
 
@@ -47,6 +47,38 @@ void TensorTaker::require_empty() const {
   throw Error(cat(origin_, ": holds ", names.size(),
                   " tensors that a model of these options does not have, the first '", names.front(),
                   "'; nothing was written"));
+}
+
+nn::NamedTensors take_all(TensorTaker& tensors, std::span<const TensorLine> list) {
+  nn::NamedTensors weights;
+  for (const auto& [own_name, theirs, columns, form] : list) {
+    const bool is_vector = columns == 0;
+    std::vector<at::Tensor> parts;
+    for (const auto& [name, rows] : theirs) {
+      if (form == TensorForm::kOurs) {
+        parts.push_back(tensors.take(name, is_vector ? std::vector{rows} : std::vector{rows, columns}));
+      } else {
+        const at::Tensor part = tensors.take(name, {is_vector ? 1 : columns, rows});
+        parts.push_back(is_vector ? part.flatten() : part.t());
+      }
+    }
+    weights[own_name] = (parts.size() == 1 ? parts.front() : at::cat(parts)).contiguous();
+  }
+  return weights;
+}
+
+nn::NamedTensors foreign_tensors(const nn::NamedTensors& weights, std::span<const TensorLine> list,
+                                 at::ScalarType type) {
+  nn::NamedTensors tensors;
+  for (const TensorLine& line : list) {
+    const at::Tensor own = weights.at(line.own_name).to(type);
+    int64_t first = 0;
+    for (const auto& [name, rows] : line.parts) {
+      tensors[name] = own.narrow(0, first, rows).contiguous();
+      first += rows;
+    }
+  }
+  return tensors;
 }
 
 }  // namespace fovea::models

@@ -1,6 +1,9 @@
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,5 +33,26 @@ class TensorTaker {
   nn::NamedTensors tensors_;
   std::string origin_, shapes_from_;
 };
+
+// How another system stores a tensor: as ours, or a matrix [in, out] in place of [out, in], and a vector [1, M] in
+// place of [M].
+enum class TensorForm : uint8_t { kOurs, kTransposed };
+
+// A line of the list of a model's tensors by two systems' names: a tensor of ours, and theirs, which it stacks by rows.
+struct TensorLine {
+  struct Part {
+    std::string name;
+    int64_t rows;
+  };
+  std::string own_name;
+  std::vector<Part> parts;
+  int64_t columns = 0;  // 0: a vector
+  TensorForm form = TensorForm::kOurs;
+};
+// Takes the tensors of the list out of a file, by our names.
+nn::NamedTensors take_all(TensorTaker& tensors, std::span<const TensorLine> list);
+// The tensors of the list by the other system's names, in the type `type`, for a file; all lines are in our form.
+nn::NamedTensors foreign_tensors(const nn::NamedTensors& weights, std::span<const TensorLine> list,
+                                 at::ScalarType type = at::kFloat);
 
 }  // namespace fovea::models

@@ -24,7 +24,8 @@ inline std::string example_argument(const SpecArgument& argument, size_t place, 
   return shortest(std::ceil(wanted / step) * step);
 }
 
-// "fixed(6,2)": the name with arguments that go together; and with each keyword, "entmax(learned)".
+// "fixed(6,2)": the name with arguments that go together; and with each keyword, "entmax(learned)", or the name alone
+// where its keyword may be left out.
 inline std::vector<std::string> examples(const SpecName& name) {
   if (name.fields.empty()) return {name.name};
   for (size_t attempt = 0; attempt < 1000; ++attempt) {
@@ -36,7 +37,8 @@ inline std::vector<std::string> examples(const SpecName& name) {
       if (name.fields[i].keyword.empty()) continue;
       std::vector<std::string> others = values;
       others[i] = name.fields[i].keyword;
-      out.push_back(with(others));
+      const bool is_default = print(parse_attention(with(others))) == name.name;
+      out.push_back(is_default ? name.name : with(others));
     }
     try {
       for (const std::string& text : out) parse_attention(text);

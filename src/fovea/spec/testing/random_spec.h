@@ -45,10 +45,14 @@ List random_item(Rng& rng) {
       if constexpr (requires { field.words; }) {
         using Choice = std::remove_cvref_t<decltype(item.*field.member)>;
         item.*field.member = static_cast<Choice>(rng.below(split(field.words, '|').size() + 1));
-      } else if (field.chosen && rng.below(3) == 0) {
+      } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(item.*field.member)>, int64_t>) {
+        item.*field.member = field.min + static_cast<int64_t>(rng.below(8));
+      } else if (!field.keyword.empty() && rng.below(3) == 0) {
         item.*field.chosen = true;
       } else {
-        item.*field.member = field.min + rng.uniform() * std::min(2.0, field.max - field.min);
+        if (field.chosen) item.*field.chosen = false;
+        const double from = std::max(field.min, -1.0);
+        item.*field.member = from + rng.uniform() * std::min(2.0, field.max - from);
       }
     };
     std::apply([&](const auto&... field) { (draw(field), ...); }, T::fields());
@@ -60,10 +64,8 @@ List random_item(Rng& rng) {
 inline AttentionSpec random_spec(Rng& rng, int depth = 3, bool positional = true) {
   AttentionSpec out;
   out.source = random_pairs(rng, depth, positional);
-  if (rng.below(2) == 0) {
-    out.select = TopK{1 + static_cast<int64_t>(rng.below(8)), {}};
-    if (rng.below(2) == 0) out.select->keep = random_pairs(rng, 1, positional);
-  }
+  out.selection = random_item<Selection>(rng);
+  if (out.selects() && rng.below(2) == 0) out.keep = random_pairs(rng, 1, positional);
   out.transform = random_item<Transform>(rng);
   out.norm = random_item<Norm>(rng);
   return canonical(out);

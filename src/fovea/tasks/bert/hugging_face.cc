@@ -1,10 +1,8 @@
 #include "fovea/tasks/bert/hugging_face.h"
 
-#include <ATen/ops/cat.h>
-
-#include <algorithm>
-#include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fovea/base/aside_folder.h"
 #include "fovea/base/error.h"
@@ -12,6 +10,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/foreign_model.h"
 #include "fovea/models/formats/tensor_folder.h"
+#include "fovea/models/formats/tensor_index.h"
 #include "fovea/models/formats/tensor_taker.h"
 #include "fovea/tasks/bert/hugging_face_tokenizer.h"
 #include "fovea/text/json_values.h"
@@ -19,33 +18,39 @@
 namespace fovea::bert {
 namespace {
 
+using models::TensorLine;
 using models::TensorTaker;
 using text::Json;
 using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
 constexpr const char* kConfigJson = "config.json";
 
-// Hugging Face's name of a tensor of one layer, and ours.
-struct LayerTensor {
-  std::string_view theirs, ours;
-};
-constexpr std::array kLayerTensors = {
-    LayerTensor{"attention.output.dense", "self_attention.out"},
-    LayerTensor{"attention.output.LayerNorm", "self_attention_norm"},
-    LayerTensor{"intermediate.dense", "feed_forward.in"},
-    LayerTensor{"output.dense", "feed_forward.out"},
-    LayerTensor{"output.LayerNorm", "feed_forward_norm"},
-};
-constexpr std::array<std::string_view, 3> kProjections = {"query", "key", "value"};
-constexpr std::array<std::string_view, 2> kParts = {"weight", "bias"};
-constexpr std::array kTables = {LayerTensor{"embeddings.word_embeddings.weight", "embeddings.weight"},
-                                LayerTensor{"embeddings.position_embeddings.weight", "positions.weight"},
-                                LayerTensor{"embeddings.token_type_embeddings.weight", "token_types.weight"},
-                                LayerTensor{"embeddings.LayerNorm.weight", "embedding_norm.weight"},
-                                LayerTensor{"embeddings.LayerNorm.bias", "embedding_norm.bias"}};
-
-std::string projection_name(int64_t layer, std::string_view projection, std::string_view part) {
-  return cat("encoder.layer.", layer, ".attention.self.", projection, ".", part);
+// The tensors of a model by our names and BertModel's.
+std::vector<TensorLine> tensors_of(const EncoderConfig& config) {
+  const int64_t width = config.dim_emb, inner = config.transformer_dim_ffn;
+  std::vector<TensorLine> list = {
+      {"embeddings.weight", {{"embeddings.word_embeddings.weight", config.dim_vocabs[0]}}, width},
+      {"positions.weight", {{"embeddings.position_embeddings.weight", config.max_positions}}, width},
+      {"token_types.weight", {{"embeddings.token_type_embeddings.weight", config.token_types}}, width}};
+  const auto add = [&](const std::string& own, const std::vector<std::string>& theirs, int64_t rows, int64_t columns) {
+    for (const std::string part : {".weight", ".bias"}) {
+      TensorLine& line = list.emplace_back(TensorLine{own + part, {}, part == ".bias" ? 0 : columns});
+      for (const std::string& name : theirs) line.parts.push_back({name + part, rows});
+    }
+  };
+  add("embedding_norm", {"embeddings.LayerNorm"}, width, 0);
+  for (int64_t layer = 0; layer < config.enc_depth; ++layer) {
+    const std::string own = cat("layers.", layer, "."), their = cat("encoder.layer.", layer, ".");
+    const std::string attention = their + "attention.";
+    add(own + "self_attention.qkv", {attention + "self.query", attention + "self.key", attention + "self.value"}, width,
+        width);
+    add(own + "self_attention.out", {attention + "output.dense"}, width, width);
+    add(own + "self_attention_norm", {attention + "output.LayerNorm"}, width, 0);
+    add(own + "feed_forward.in", {their + "intermediate.dense"}, inner, width);
+    add(own + "feed_forward.out", {their + "output.dense"}, width, inner);
+    add(own + "feed_forward_norm", {their + "output.LayerNorm"}, width, 0);
+  }
+  return list;
 }
 
 // The tensors of a file by BertModel's names: without the prefix of models with a head, old names of norms replaced.
@@ -58,36 +63,6 @@ nn::NamedTensors plain_names(const nn::NamedTensors& tensors) {
     plain[own] = tensor;
   }
   return plain;
-}
-
-std::vector<int64_t> shape_of_layer_tensor(const EncoderConfig& config, std::string_view ours, std::string_view part) {
-  const int64_t width = config.dim_emb, inner = config.transformer_dim_ffn;
-  const int64_t rows = ours == "feed_forward.in" ? inner : width;
-  if (part == "bias" || ours.ends_with("norm")) return {rows};
-  return {rows, ours == "feed_forward.out" ? inner : width};
-}
-
-void take_layer(TensorTaker& tensors, const EncoderConfig& config, int64_t layer, nn::NamedTensors& weights) {
-  const int64_t width = config.dim_emb;
-  for (const std::string_view part : kParts) {
-    std::vector<at::Tensor> stacked;
-    for (const std::string_view projection : kProjections) {
-      const auto shape = part == "bias" ? std::vector<int64_t>{width} : std::vector<int64_t>{width, width};
-      stacked.push_back(tensors.take(projection_name(layer, projection, part), shape));
-    }
-    weights[cat("layers.", layer, ".self_attention.qkv.", part)] = at::cat(stacked);
-    for (const LayerTensor& tensor : kLayerTensors)
-      weights[cat("layers.", layer, ".", tensor.ours, ".", part)] =
-          tensors.take(cat("encoder.layer.", layer, ".", tensor.theirs, ".", part),
-                       shape_of_layer_tensor(config, tensor.ours, part));
-  }
-}
-
-std::vector<int64_t> shape_of_table(const EncoderConfig& config, std::string_view ours) {
-  if (ours == "embeddings.weight") return {config.dim_vocabs[0], config.dim_emb};
-  if (ours == "positions.weight") return {config.max_positions, config.dim_emb};
-  if (ours == "token_types.weight") return {config.token_types, config.dim_emb};
-  return {config.dim_emb};
 }
 
 void require_expressible(const EncoderConfig& config, const text::EncoderVocab& vocab) {
@@ -124,24 +99,6 @@ WrittenJson config_json(const EncoderConfig& config) {
           {"layer_norm_eps", config.norm_epsilon > 0 ? config.norm_epsilon : 1e-5},
           {"position_embedding_type", "absolute"},
           {"torch_dtype", "float32"}};
-}
-
-nn::NamedTensors hugging_face_tensors(const BertModel& model) {
-  nn::NamedTensors tensors;
-  for (const LayerTensor& table : kTables)
-    tensors[std::string(table.theirs)] = model.weights.at(std::string(table.ours));
-  for (int64_t layer = 0; layer < model.config.enc_depth; ++layer) {
-    for (const std::string_view part : kParts) {
-      const std::vector<at::Tensor> stacked =
-          model.weights.at(cat("layers.", layer, ".self_attention.qkv.", part)).chunk(3);
-      for (size_t i = 0; i < kProjections.size(); ++i)
-        tensors[projection_name(layer, kProjections[i], part)] = stacked[i].contiguous();
-      for (const LayerTensor& tensor : kLayerTensors)
-        tensors[cat("encoder.layer.", layer, ".", tensor.theirs, ".", part)] =
-            model.weights.at(cat("layers.", layer, ".", tensor.ours, ".", part));
-    }
-  }
-  return tensors;
 }
 
 }  // namespace
@@ -191,22 +148,17 @@ EncoderConfig parse_bert_config(const std::string& json, const std::string& orig
 }
 
 BertModel read_bert(const std::filesystem::path& folder) {
-  const std::string config_path = folder / kConfigJson, weights_path = folder / "model.safetensors";
+  const std::string config_path = folder / kConfigJson, weights_path = models::weights_file(folder);
+  models::refuse_adapter(folder);
   EncoderConfig config = parse_bert_config(read_text_file(config_path), config_path);
   FolderTokenizer tokenizer = read_tokenizer(folder);
   BertModel model{.config = std::move(config), .vocab = std::move(tokenizer.vocab), .weights = {}, .unused = {}};
   const int64_t rows = model.config.dim_vocabs[0], pieces = model.vocab.size();
   if (pieces > rows)
     throw Error(cat(tokenizer.file, ": got ", pieces, " pieces, but vocab_size is ", rows, "; expected at most that"));
-  if (!std::filesystem::exists(weights_path) && !std::filesystem::exists(folder / "model.safetensors.index.json"))
-    throw Error(cat(weights_path, " is missing; save the model with safe_serialization=True"));
   TensorTaker tensors(plain_names(models::read_tensor_folder(folder)), weights_path, kConfigJson);
   tensors.drop("embeddings.position_ids");  // 0, 1 ..., which old versions wrote
-  for (const LayerTensor& table : kTables)
-    model.weights[std::string(table.ours)] =
-        tensors.take(std::string(table.theirs), shape_of_table(model.config, table.ours));
-  for (int64_t layer = 0; layer < model.config.enc_depth; ++layer)
-    take_layer(tensors, model.config, layer, model.weights);
+  model.weights = models::take_all(tensors, tensors_of(model.config));
   // Rows that fill the table up to a round number belong to no piece.
   model.config.dim_vocabs = {pieces};
   at::Tensor& table = model.weights["embeddings.weight"];
@@ -226,7 +178,8 @@ void write_bert(const BertModel& model, const std::filesystem::path& folder) {
   require_expressible(model.config, model.vocab);
   if (std::filesystem::exists(folder))
     throw Error(cat("--output: '", folder.string(), "' exists already; name a new folder"));
-  const std::string weights = nn::print_safetensors(hugging_face_tensors(model), {{"format", "pt"}});
+  const std::string weights =
+      nn::print_safetensors(models::foreign_tensors(model.weights, tensors_of(model.config)), {{"format", "pt"}});
   AsideFolder aside(folder.has_filename() ? folder : folder.parent_path());  // without a slash at the end
   write_tokenizer(model.vocab, model.config.max_positions, aside.path());
   write_file(aside.path() / "model.safetensors", weights);

@@ -18,6 +18,7 @@
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/tasks/captions/batch.h"
 #include "fovea/tasks/captions/captioner.h"
 #include "fovea/tasks/captions/measures.h"
@@ -58,6 +59,12 @@ void check_caption_positions(const CaptionConfig& config, const CaptionCorpus& c
   if (longest <= config.max_positions) return;
   throw Error(cat(option, ": the longest caption has ", longest, " tokens with </s>; --max-positions is ",
                   config.max_positions, "; raise it, or leave longer captions out (--max-length)"));
+}
+
+CaptionConfig with_lengths(CaptionConfig config, const Options& options, const Inputs& inputs) {
+  int64_t vectors = 0;
+  for (int64_t image = 0; image < inputs.size(); ++image) vectors = std::max(vectors, inputs.length(image));
+  return with_biases(std::move(config), {.encoder = vectors, .decoder = options.max_length, .cross = vectors});
 }
 
 }  // namespace
@@ -132,7 +139,7 @@ CaptionTask::CaptionTask(const TrainConfig& config, Options options, const Capti
       vocab_(text::Vocab::load(options_.vocabs.at(0))),
       inputs_(std::make_shared<const Inputs>(options_.train_files(), model.patch_size)),
       corpus_(train_corpus(options_, *inputs_, vocab_)),
-      config_(with_data(model, *inputs_, vocab_.size())),
+      config_(with_lengths(with_data(model, *inputs_, vocab_.size()), options_, *inputs_)),
       batch_options_{options_.mini_batch_words, options_.mini_batch, options_.maxi_batch,
                      static_cast<uint64_t>(config.seed)},
       validation_(options_, config_.patch_size, inputs_, vocab_),

@@ -10,6 +10,7 @@
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/score_images.h"
 
@@ -23,6 +24,12 @@ std::string batches_fingerprint(const data::ImageSet& images, const data::ImageB
                       " ", options.seed));
 }
 
+// Every value of an image sees those before it.
+ImageConfig with_lengths(ImageConfig config) {
+  const int64_t values = shape_of(config).values();
+  return with_biases(std::move(config), {.decoder = values});
+}
+
 }  // namespace
 
 ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConfig& model,
@@ -31,7 +38,7 @@ ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConf
       device_(nn::parse_device(config.devices)),
       train_(data::load_images(options_.train_sets, "--train-sets")),
       valid_(data::load_images(options_.valid_sets, "--valid-sets")),
-      config_(with_images(model, train_)),
+      config_(with_lengths(with_images(model, train_))),
       batch_options_{.mini_batch = options_.mini_batch,
                      .shape = shape_of(config_),
                      .flips = options_.flip,

@@ -12,6 +12,7 @@ namespace fovea::language {
 
 struct CompletionRequest {
   std::vector<int64_t> prompt;  // units (text/units.h); may be empty
+  bool has_begin = false;       // the prompt's first unit takes the place of the one that begins every text
   search::SampleOptions choice = {};
   int64_t max_units = 16;              // units added to the prompt, at most; 0: only with scores_prompt
   uint64_t seed = 0;                   // models::draft_seed() makes those of `fovea generate`
@@ -41,6 +42,7 @@ struct CompletionPart {
   std::vector<CompletionUnit> prompt = {};  // units that were read since the last part, if their scores are wanted
   std::vector<CompletionUnit> units = {};   // that were chosen since the last part; without the end
   std::optional<CompletionEnd> end = {};    // the last part of the request
+  int64_t kept = 0;                         // units of the prompt whose state was kept since an earlier one
 };
 
 }  // namespace fovea::language

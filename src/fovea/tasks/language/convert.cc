@@ -1,7 +1,5 @@
 #include "fovea/tasks/language/convert.h"
 
-#include <ATen/Functions.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -27,6 +25,8 @@
 namespace fovea::language {
 namespace {
 
+using models::TensorLine;
+
 struct ForeignDecoder {
   LanguageConfig config;
   nn::NamedTensors weights;  // by the names of nn/model.h, float32
@@ -35,48 +35,41 @@ struct ForeignDecoder {
 
 constexpr const char *kConfig = "config.json", *kWeights = "model.safetensors";
 
-// A tensor of ours, and the tensors that it stacks.
-struct Place {
-  struct Part {
-    std::string name;
-    int64_t rows;
-  };
-  std::string own_name;
-  std::vector<Part> parts;
-  int64_t columns;  // 0: a vector
-};
-
 // Lists the tensors of a model by both names.
-class Places {
+class DecoderTensors {
  public:
-  explicit Places(const LanguageConfig& config)
-      : config_(config), width_(config.dim_emb), inner_(config.transformer_dim_ffn) {
+  explicit DecoderTensors(const LanguageConfig& config)
+      : config_(config), width_(config.dim_emb), head_(head_dim_of(config)), inner_(config.transformer_dim_ffn) {
     add("embeddings.weight", {{"model.embed_tokens.weight", vocabulary()}}, width_);
     for (int64_t layer = 0; layer < config.dec_depth; ++layer) add_layer(layer);
     add("norm.weight", {{"model.norm.weight", width_}}, 0);
     if (!config.tied_embeddings) add("output.weight", {{"lm_head.weight", vocabulary()}}, width_);
   }
-  std::vector<Place> take() { return std::move(all_); }
+  std::vector<TensorLine> take() { return std::move(all_); }
 
  private:
   int64_t vocabulary() const { return config_.dim_vocabs.front(); }
-  void add(const std::string& own_name, std::vector<Place::Part> parts, int64_t columns) {
+  void add(const std::string& own_name, std::vector<TensorLine::Part> parts, int64_t columns) {
     all_.push_back({own_name, std::move(parts), columns});
   }
   void add_layer(int64_t layer) {
     const std::string own = cat("layers.", layer, "."), their = cat("model.layers.", layer, ".");
     const std::string attention = cat(their, "self_attn."), mlp = cat(their, "mlp.");
     const int64_t heads_kv = config_.transformer_heads_kv;
-    const int64_t keys = heads_kv == 0 ? width_ : width_ / config_.transformer_heads * heads_kv;
+    const int64_t queries = head_ * config_.transformer_heads, keys = heads_kv == 0 ? queries : head_ * heads_kv;
     for (const std::string part : {"weight", "bias"}) {
       if (part == "bias" && config_.transformer_biases != "qkv") continue;
       add(cat(own, "self_attention.qkv.", part),
-          {{cat(attention, "q_proj.", part), width_},
+          {{cat(attention, "q_proj.", part), queries},
            {cat(attention, "k_proj.", part), keys},
            {cat(attention, "v_proj.", part), keys}},
           part == "bias" ? 0 : width_);
     }
-    add(cat(own, "self_attention.out.weight"), {{cat(attention, "o_proj.weight"), width_}}, width_);
+    add(cat(own, "self_attention.out.weight"), {{cat(attention, "o_proj.weight"), width_}}, queries);
+    if (config_.transformer_norm_qk == "rms") {
+      for (const std::string side : {"q", "k"})
+        add(cat(own, "self_attention.", side, "_norm.weight"), {{cat(attention, side, "_norm.weight"), head_}}, 0);
+    }
     add(cat(own, "self_attention_norm.weight"), {{cat(their, "input_layernorm.weight"), width_}}, 0);
     add(cat(own, "feed_forward.in.weight"),
         {{cat(mlp, "gate_proj.weight"), inner_}, {cat(mlp, "up_proj.weight"), inner_}}, width_);
@@ -85,11 +78,11 @@ class Places {
   }
 
   const LanguageConfig& config_;
-  int64_t width_, inner_;
-  std::vector<Place> all_;
+  int64_t width_, head_, inner_;
+  std::vector<TensorLine> all_;
 };
 
-std::vector<Place> places_of(const LanguageConfig& config) { return Places(config).take(); }
+std::vector<TensorLine> tensors_of(const LanguageConfig& config) { return DecoderTensors(config).take(); }
 
 // Names as LlamaForCausalLM's: a file of LlamaModel lacks "model." before them. Frequencies that transformers computes,
 // which old files hold in several places, are left out.
@@ -105,17 +98,8 @@ nn::NamedTensors with_usual_names(nn::NamedTensors tensors) {
 }
 
 nn::NamedTensors take_weights(models::TensorTaker& tensors, const LanguageConfig& config, const std::string& origin) {
-  nn::NamedTensors weights;
   if (config.tied_embeddings) tensors.stand_in("model.embed_tokens.weight", {"lm_head.weight"});
-  for (const Place& place : places_of(config)) {
-    std::vector<at::Tensor> parts;
-    for (const auto& [name, rows] : place.parts) {
-      std::vector<int64_t> shape = {rows};
-      if (place.columns > 0) shape.push_back(place.columns);
-      parts.push_back(tensors.take(name, shape));
-    }
-    weights[place.own_name] = parts.size() == 1 ? parts.front().contiguous() : at::cat(parts);
-  }
+  nn::NamedTensors weights = models::take_all(tensors, tensors_of(config));
   // A second copy of a tied table.
   if (config.tied_embeddings && tensors.has("lm_head.weight")) {
     const at::Tensor& table = weights.at("embeddings.weight");
@@ -141,7 +125,7 @@ ForeignDecoder read_decoder(const std::filesystem::path& folder) {
     throw Error(cat(config_path, ": vocab_size: got ", rows, ", but the tokeniser has ", units.size(),
                     " tokens; expected at least as many rows"));
   units = units.with_rows(rows);
-  const std::string weights_path = folder / kWeights;
+  const std::string weights_path = models::weights_file(folder);
   models::TensorTaker tensors(with_usual_names(models::read_tensor_folder(folder)), weights_path, kConfig);
   nn::NamedTensors weights = take_weights(tensors, config, weights_path);
   return {std::move(config), std::move(weights), std::move(units)};
@@ -154,17 +138,9 @@ void write_decoder(const ForeignDecoder& model, const std::string& precision, co
   if (!model.units.is_of_folder())
     throw Error(cat("--to huggingface: the model's units are ", model.units.unit_name(),
                     "s; expected the tokens of a folder of Hugging Face's (--vocabs FOLDER in training)"));
-  nn::NamedTensors tensors;
-  for (const Place& place : places_of(model.config)) {
-    const at::Tensor own = model.weights.at(place.own_name).to(type_of(precision));
-    int64_t first = 0;
-    for (const auto& [name, rows] : place.parts) {
-      tensors[name] = own.narrow(0, first, rows).contiguous();
-      first += rows;
-    }
-  }
+  const nn::NamedTensors tensors = models::foreign_tensors(model.weights, tensors_of(model.config), type_of(precision));
   write_file(folder / kWeights, nn::print_safetensors(tensors, {{"format", "pt"}}));
-  const TextEnds ends = {model.units.begin(), model.units.eos()};
+  const TextEnds ends = {model.units.begin(), model.units.ends()};
   write_file(folder / kConfig, print_decoder_config(model.config, ends, precision));
   for (const auto& [name, contents] : model.units.files()) write_file(folder / name, contents);
 }

@@ -45,9 +45,9 @@ struct CompletionEngine::Parts {
   Parts(LoadedModel from, const Options& options)
       : loaded(std::move(from)),
         model(loaded.model, options.layers),
-        engine(
-            model, options.limits,
-            {unit_rules(loaded, true).last, stream_cut(loaded.config), cache_type(loaded, options.cache_precision)}) {}
+        engine(model, options.limits,
+               {unit_rules(loaded, true).ends, stream_cut(loaded.config), cache_type(loaded, options.cache_precision),
+                options.prefix_bytes}) {}
 
   CompletionPart& part_of(Ticket ticket) {
     const auto place = std::ranges::find(parts, ticket, &CompletionPart::ticket);
@@ -67,6 +67,7 @@ struct CompletionEngine::Parts {
 
   void add(const models::SampleEngine::Chosen& chosen, Running& text, CompletionPart& part) {
     using End = models::SampleEngine::End;
+    part.kept += chosen.kept;
     if (chosen.end != End::kLast) {
       CompletionUnit unit{{chosen.unit, chosen.log_prob}};
       for (const kernels::Candidate& one : chosen.top) unit.top.push_back({one.token, one.log_prob});
@@ -112,7 +113,9 @@ Ticket CompletionEngine::add(CompletionRequest request) {
     if (unit < 0 || unit >= units.size())
       throw Error(cat("prompt: got unit ", unit, "; expected 0 to ", units.size() - 1));
   }
-  const auto most = longest(std::ssize(request.prompt));
+  if (request.has_begin && request.prompt.empty())
+    throw Error("prompt: got no units; expected at least the one that begins a text");
+  const auto most = longest(std::ssize(request.prompt) - (request.has_begin ? 1 : 0));
   const int64_t least = request.scores_prompt ? 0 : 1;
   if (request.max_units < least || (most && request.max_units > *most)) {
     throw Error(cat("max_tokens: got ", request.max_units, " behind a prompt of ", request.prompt.size(),
@@ -129,7 +132,7 @@ Ticket CompletionEngine::add(CompletionRequest request) {
   // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
   Parts::Running running{text::UnitDecoder(units), StopTexts(std::move(request.stop))};
   for (const int64_t unit : request.prompt) running.decoder.push(unit);
-  std::vector<int64_t> prompt = {units.begin()};
+  std::vector<int64_t> prompt = request.has_begin ? std::vector<int64_t>() : std::vector{units.begin()};
   prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
   parts.engine.add({.ticket = ticket,
                     .prompt = std::move(prompt),

@@ -42,6 +42,7 @@ class CompletionEngine {
     ops::PrepackedLayer::Format layers = ops::PrepackedLayer::Format::kExact;
     EngineLimits limits = {};
     std::string cache_precision = "model";  // see cache_type()
+    int64_t prefix_bytes = 0;               // of the states of prompts, which later prompts that begin alike use
   };
   CompletionEngine(LoadedModel loaded, const Options& options);
   ~CompletionEngine();

@@ -67,7 +67,7 @@ models::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel
   rules.cache = cache_type(loaded, options.cache_precision);
   UnitRules units = unit_rules(loaded, options.allow_unk);
   rules.never = std::move(units.never);
-  rules.last = units.last;
+  rules.ends = std::move(units.ends);
   return rules;
 }
 

@@ -1,12 +1,14 @@
 #include "fovea/tasks/language/hugging_face_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/formats/tensor_index.h"
 #include "fovea/text/json_values.h"
 
 namespace fovea::language {
@@ -45,28 +47,127 @@ class Reader {
   const std::string& origin_;
 };
 
-// The base of the rotary positions: rope_theta, or the same within rope_parameters, which transformers 5 writes.
-double rotary_base(const Reader& reader) {
-  double base = Rotary().base;
-  if (reader.find("rope_theta") != nullptr) base = reader.rate("rope_theta", base, 1e12);
-  for (const char* name : {"rope_scaling", "rope_parameters"}) {
-    const Json* const object = reader.find(name);
-    if (object == nullptr) continue;
-    const std::string place = cat(reader.origin(), ": ", name);
-    if (!object->is_object()) reader.refuse(name, text::shown_json(*object), "an object");
-    const std::string old = text::json_text(*object, "type", place).value_or("default");
-    const std::string type = text::json_text(*object, "rope_type", place).value_or(old);
-    if (type != "default") reader.refuse(name, cat("the type '", type, "'"), "default: positions that are not scaled");
-    if (object->contains("full_attention") || object->contains("sliding_attention"))
-      reader.refuse(name, "other positions in some layers", "the same in all");
-    if (text::json_rate(*object, "partial_rotary_factor", 1, 1, place) != 1)
-      reader.refuse(name, "a partial_rotary_factor below 1", "positions that turn whole heads");
-    base = text::json_rate(*object, "rope_theta", base, 1e12, place);
+// Scaled turns by an object of rope_scaling or rope_parameters, as transformers computes them.
+class RotaryReader {
+ public:
+  RotaryReader(const Reader& reader, const char* name)
+      : reader_(reader), name_(name), object_(*reader.find(name)), place_(cat(reader.origin(), ": ", name)) {
+    if (!object_.is_object()) reader.refuse(name, text::shown_json(object_), "an object");
   }
+
+  // `base` is that of the fields before.
+  Rotary read(double base) {
+    const std::string old = text::json_text(object_, "type", place_).value_or("default");
+    const std::string type = text::json_text(object_, "rope_type", place_).value_or(old);
+    if (object_.contains("full_attention") || object_.contains("sliding_attention"))
+      reader_.refuse(name_, "other positions in some layers", "the same in all");
+    if (rate("partial_rotary_factor", 1, 1) != 1)
+      reader_.refuse(name_, "a partial_rotary_factor below 1", "positions that turn whole heads");
+    scheme_.base = rate("rope_theta", base, 1e12);
+    if (type == "llama3") {
+      read_llama3();
+    } else if (type == "yarn") {
+      read_yarn();
+    } else if (type == "linear") {
+      read_factor();
+    } else if (type != "default") {
+      reader_.refuse(name_, cat("the type '", type, "'"), "default, linear, llama3 or yarn");
+    }
+    return scheme_;
+  }
+
+ private:
+  double rate(const char* field, double usual, double most) const {
+    return text::json_rate(object_, field, usual, most, place_);
+  }
+  void require(const char* field) const {
+    if (text::find_json(object_, field) == nullptr) throw Error(cat(place_, ": ", field, " is missing"));
+  }
+  void read_factor() {
+    require("factor");
+    scheme_.factor = rate("factor", 1, 1e6);
+  }
+  // The tokens of the first training; transformers takes the field beside the object first.
+  void read_original() {
+    constexpr const char *kOriginal = "original_max_position_embeddings", *kLongest = "max_position_embeddings";
+    const text::JsonRange range = {1, 1 << 30};
+    scheme_.original = static_cast<double>(
+        reader_.find(kOriginal) != nullptr ? text::json_number(reader_.json(), kOriginal, range, reader_.origin())
+        : text::find_json(object_, kOriginal) != nullptr ? text::json_number(object_, kOriginal, range, place_)
+                                                         : reader_.number(kLongest, 1 << 30));
+  }
+  void read_llama3() {
+    scheme_.llama3 = true;
+    read_factor();
+    for (const char* field : {"low_freq_factor", "high_freq_factor"}) require(field);
+    scheme_.low = rate("low_freq_factor", 1, 1e6);
+    scheme_.high = rate("high_freq_factor", 4, 1e6);
+    read_original();
+  }
+  void read_yarn() {
+    scheme_.yarn = true;
+    read_original();
+    const auto longest = static_cast<double>(reader_.number("max_position_embeddings", 1 << 30));
+    scheme_.factor = rate("factor", longest / scheme_.original, 1e6);
+    const auto some = [&](const char* field, double usual) {
+      const double value = rate(field, usual, 1e6);
+      return value == 0 ? usual : value;
+    };
+    scheme_.fast = some("beta_fast", scheme_.fast);
+    scheme_.slow = some("beta_slow", scheme_.slow);
+    scheme_.exact = !text::json_truth(object_, "truncate", place_).value_or(true);
+    const double scale = rate("mscale", 0, 1e3), of_all = rate("mscale_all_dim", 0, 1e3);
+    const auto gain = [&](double by) { return scheme_.factor <= 1 ? 1.0 : 0.1 * by * std::log(scheme_.factor) + 1; };
+    if (text::find_json(object_, "attention_factor") != nullptr) {
+      scheme_.gain = rate("attention_factor", 0, 1e3);
+      if (scheme_.gain == 0) reader_.refuse(name_, "the attention_factor 0", "a number above 0");
+    } else if (scale > 0 && of_all > 0) {
+      scheme_.gain = gain(scale) / gain(of_all);
+    }
+  }
+
+  const Reader& reader_;
+  const char* name_;
+  const Json& object_;
+  std::string place_;
+  Rotary scheme_;
+};
+
+// The rotary positions: rope_theta with rope_scaling, or all within rope_parameters, which transformers 5 writes.
+Rotary rotary_of(const Reader& reader) {
+  Rotary scheme;
+  if (reader.find("rope_theta") != nullptr) scheme.base = reader.rate("rope_theta", scheme.base, 1e12);
+  for (const char* name : {"rope_parameters", "rope_scaling"})
+    if (reader.find(name) != nullptr) scheme = RotaryReader(reader, name).read(scheme.base);
   if (reader.rate("partial_rotary_factor", 1, 1) != 1)
     reader.refuse("partial_rotary_factor", "a share below 1", "positions that turn whole heads");
-  if (base < 1) reader.refuse("rope_theta", shortest(base), "a number from 1 on");
-  return base;
+  if (scheme.base < 1) reader.refuse("rope_theta", shortest(scheme.base), "a number from 1 on");
+  // The texts of positions have ranges, which parsing checks.
+  try {
+    parse_positions(print({scheme}));
+  } catch (const Error& error) {
+    throw Error(cat(reader.origin(), ": the scaling of positions: ", error.what()));
+  }
+  return scheme;
+}
+
+WrittenJson rope_json(const Rotary& scheme, int64_t head_dim) {
+  WrittenJson json = {{"rope_theta", scheme.base}};
+  json["rope_type"] = scheme.llama3 ? "llama3" : scheme.yarn ? "yarn" : scheme.factor != 1 ? "linear" : "default";
+  if (json["rope_type"] == "default") return json;
+  json["factor"] = scheme.factor;
+  if (scheme.llama3 || scheme.yarn) json["original_max_position_embeddings"] = static_cast<int64_t>(scheme.original);
+  if (scheme.llama3) {
+    json["low_freq_factor"] = scheme.low;
+    json["high_freq_factor"] = scheme.high;
+  }
+  if (scheme.yarn) {
+    json["beta_fast"] = scheme.fast;
+    json["beta_slow"] = scheme.slow;
+    json["truncate"] = !scheme.exact;
+    json["attention_factor"] = angles_of(scheme, head_dim).scale;
+  }
+  return json;
 }
 
 void require_known_parts(const Reader& reader, const std::string& family) {
@@ -76,9 +177,10 @@ void require_known_parts(const Reader& reader, const std::string& family) {
   reader.require_none("final_logit_softcapping", "logits are not capped");
   reader.require_none("num_local_experts", "experts are not read");
   reader.require_none("num_experts", "experts are not read");
-  reader.require_none("use_qk_norm", "queries and keys have no norms");
+  reader.require_none("use_qk_norm", "norms of queries and keys are read from Qwen3 alone");
   reader.require_none("quantization_config", "weights are float32, bfloat16 or float16");
-  if (family == kQwen2) reader.require_none("use_sliding_window", "a window of some layers of Qwen2 is not read");
+  if (family == kQwen2 || family == kQwen3)
+    reader.require_none("use_sliding_window", "a window of some layers is not read");
   text::require_json_word(reader.word("hidden_act", "silu"), "hidden_act", {"silu"}, reader.origin());
   if (const Json* const layers = reader.find("layer_types")) {
     const bool are_full =
@@ -127,6 +229,7 @@ std::optional<int64_t> window_of(const LanguageConfig& config) {
 
 bool is_decoder_folder(const std::filesystem::path& folder) {
   const std::string path = folder / "config.json";
+  models::refuse_adapter(folder);
   require_file(path, "model");
   const auto family = text::json_text(text::parse_json_object(read_text_file(path), path), "model_type", path);
   return family && *family != "marian";
@@ -136,7 +239,7 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
   const Json json = text::parse_json_object(text, origin);
   const Reader reader(json, origin);
   const std::string family = reader.word("model_type", "none");
-  text::require_json_word(family, "model_type", {kLlama, kMistral, kQwen2, "marian"}, origin);
+  text::require_json_word(family, "model_type", {kLlama, kMistral, kQwen2, kQwen3, "marian"}, origin);
   require_known_parts(reader, family);
   LanguageConfig config;
   config.dim_emb = reader.number("hidden_size", 65536);
@@ -145,15 +248,17 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
   const int64_t keys = reader.find("num_key_value_heads") == nullptr ? config.transformer_heads
                                                                      : reader.number("num_key_value_heads", 1024);
   config.transformer_heads_kv = keys == config.transformer_heads ? 0 : keys;
-  if (reader.find("head_dim") != nullptr &&
-      reader.number("head_dim", 65536) * config.transformer_heads != config.dim_emb)
-    reader.refuse("head_dim", cat(reader.number("head_dim", 65536)),
-                  cat("hidden_size / num_attention_heads, ", config.dim_emb, " / ", config.transformer_heads));
+  // Heads of transformers' Qwen3 have 128 numbers if the field is missing, those of the others their share.
+  const int64_t head = reader.find("head_dim") != nullptr ? reader.number("head_dim", 65536)
+                       : family == kQwen3                 ? 128
+                                                          : config.dim_emb / config.transformer_heads;
+  if (head * config.transformer_heads != config.dim_emb) config.transformer_dim_head = head;
+  config.transformer_norm_qk = family == kQwen3 ? "rms" : "none";
   config.transformer_dim_ffn = reader.number("intermediate_size", 1 << 20);
   config.norm_epsilon = reader.rate("rms_norm_eps", 1e-6, 1);
   config.transformer_norm = "pre";
   config.transformer_norm_kind = "rms";
-  config.transformer_positions = print({Rotary{rotary_base(reader)}});
+  config.transformer_positions = print({rotary_of(reader)});
   config.transformer_ffn_activation = "swiglu";
   config.transformer_biases = family == kQwen2 ? "qkv" : "none";
   config.embedding_scale = "one";
@@ -175,7 +280,7 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
 
 std::string family_of(const LanguageConfig& config) {
   const auto refuse = [](const std::string& what, const std::string& expected) {
-    throw Error(cat("--to huggingface: the model has ", what, "; Llama, Mistral and Qwen2 have ", expected));
+    throw Error(cat("--to huggingface: the model has ", what, "; Llama, Mistral, Qwen2 and Qwen3 have ", expected));
   };
   if (config.transformer_norm != "pre" || config.transformer_norm_kind != "rms")
     refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind),
@@ -190,15 +295,22 @@ std::string family_of(const LanguageConfig& config) {
   if (memory_of(config) > 0) refuse(cat("--memory-length ", memory_of(config)), "none");
   const std::optional<int64_t> window = window_of(config);
   const bool has_biases = config.transformer_biases == "qkv";
-  if (window && has_biases) refuse("a window and --transformer-biases qkv", "one of the two");
-  return window ? kMistral : has_biases ? kQwen2 : kLlama;
+  const bool has_norms = config.transformer_norm_qk == "rms";
+  if (static_cast<int>(window.has_value()) + static_cast<int>(has_biases) + static_cast<int>(has_norms) > 1)
+    refuse("two of a window, --transformer-biases qkv and --transformer-norm-qk rms", "one of them");
+  return window ? kMistral : has_biases ? kQwen2 : has_norms ? kQwen3 : kLlama;
 }
 
 std::string print_decoder_config(const LanguageConfig& config, const TextEnds& ends, const std::string& dtype) {
   const std::string family = family_of(config);
   const int64_t keys = config.transformer_heads_kv == 0 ? config.transformer_heads : config.transformer_heads_kv;
-  const double base = find_scheme<Rotary>(parse_positions(config.transformer_positions)).value().base;
-  const std::string name = family == kLlama ? "Llama" : family == kMistral ? "Mistral" : "Qwen2";
+  const Rotary scheme = find_scheme<Rotary>(parse_positions(config.transformer_positions)).value();
+  const WrittenJson rope = rope_json(scheme, head_dim_of(config));
+  const WrittenJson end = ends.ends.size() == 1 ? WrittenJson(ends.ends.front()) : WrittenJson(ends.ends);
+  const std::string name = family == kLlama     ? "Llama"
+                           : family == kMistral ? "Mistral"
+                           : family == kQwen2   ? "Qwen2"
+                                                : "Qwen3";
   WrittenJson json = {{"architectures", {cat(name, "ForCausalLM")}},
                       {"model_type", family},
                       {"vocab_size", config.dim_vocabs.front()},
@@ -207,18 +319,25 @@ std::string print_decoder_config(const LanguageConfig& config, const TextEnds& e
                       {"num_hidden_layers", config.dec_depth},
                       {"num_attention_heads", config.transformer_heads},
                       {"num_key_value_heads", keys},
+                      {"head_dim", head_dim_of(config)},
                       {"hidden_act", "silu"},
                       {"max_position_embeddings", std::max(config.max_positions, config.segment_length)},
                       {"rms_norm_eps", config.norm_epsilon == 0 ? 1e-6 : config.norm_epsilon},
-                      {"rope_theta", base},
-                      {"rope_parameters", {{"rope_theta", base}, {"rope_type", "default"}}},
+                      {"rope_theta", scheme.base},
+                      {"rope_parameters", rope},
                       {"tie_word_embeddings", config.tied_embeddings},
                       {"attention_dropout", config.transformer_dropout_attention},
                       {"bos_token_id", ends.begin},  // transformers takes 1 where a folder of Llama's has none
-                      {"eos_token_id", ends.end},
+                      {"eos_token_id", end},
                       {"torch_dtype", dtype}};
-  if (family == kQwen2) json["use_sliding_window"] = false;
-  if (family == kLlama) json["attention_bias"] = json["mlp_bias"] = false;
+  // transformers 4 reads this one.
+  if (rope.size() > 2) {
+    json["rope_scaling"] = rope;
+    json["rope_scaling"].erase("rope_theta");
+  }
+  if (family == kQwen2 || family == kQwen3) json["use_sliding_window"] = false;
+  if (family == kLlama || family == kQwen3) json["attention_bias"] = false;
+  if (family == kLlama) json["mlp_bias"] = false;
   if (family == kMistral) json["sliding_window"] = window_of(config).value();
   return json.dump(2) + "\n";
 }

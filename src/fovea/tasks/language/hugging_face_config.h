@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "fovea/tasks/language/config.h"
 
@@ -8,8 +9,8 @@
 namespace fovea::language {
 
 // The families of models, by the word model_type. Mistral has the computation of Llama, and a window; Qwen2 has biases
-// of queries, keys and values.
-inline constexpr const char *kLlama = "llama", *kMistral = "mistral", *kQwen2 = "qwen2";
+// of queries, keys and values; Qwen3 has norms of queries and keys.
+inline constexpr const char *kLlama = "llama", *kMistral = "mistral", *kQwen2 = "qwen2", *kQwen3 = "qwen3";
 
 // Segments of a converted model are as long as its longest text, and no longer than this, so that a command without
 // options does not ask for the memory that 131,072 tokens need.
@@ -28,7 +29,8 @@ std::string family_of(const LanguageConfig& config);
 
 // Numbers of tokens that config.json names. Equal: no token begins a text.
 struct TextEnds {
-  int64_t begin = 0, end = 0;
+  int64_t begin = 0;
+  std::vector<int64_t> ends;
 };
 // The text of a config.json for weights of the type `dtype`, such as "bfloat16".
 std::string print_decoder_config(const LanguageConfig& config, const TextEnds& ends, const std::string& dtype);

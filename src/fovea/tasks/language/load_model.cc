@@ -95,7 +95,7 @@ UnitRules unit_rules(const LoadedModel& loaded, bool allow_unk) {
   UnitRules rules;
   const text::Units& units = loaded.units;
   if (units.is_of_folder() || (units.is_bytes() && loaded.config.documents != "no")) {
-    rules.last = units.eos();
+    rules.ends = units.ends();
   } else if (units.is_bytes()) {
     rules.never.push_back(units.eos());
   }

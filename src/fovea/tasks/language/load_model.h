@@ -32,8 +32,8 @@ nn::CacheType cache_type(const LoadedModel& loaded, const std::string& precision
 
 // The units that generation chooses.
 struct UnitRules {
-  std::vector<int64_t> never = {};   // that no text has
-  std::optional<int64_t> last = {};  // that ends a text
+  std::vector<int64_t> never = {};  // that no text has
+  std::vector<int64_t> ends = {};   // that end a text
 };
 UnitRules unit_rules(const LoadedModel& loaded, bool allow_unk);
 

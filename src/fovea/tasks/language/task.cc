@@ -20,6 +20,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/memory.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/config.h"
@@ -96,7 +97,8 @@ text::Units load_units(const std::string& vocabs, LanguageConfig& config) {
   return units;
 }
 
-// Sets the memory that the spans need. Refuses memory for segments in random order, before the text is read.
+// Sets the memory that the spans need, and the biases of sigmoids that lack them. Refuses memory for segments in random
+// order, before the text is read.
 LanguageConfig with_order(LanguageConfig config, const Options& options) {
   const auto order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options.order, "--order: got");
   const int64_t memory = memory_of(config);
@@ -107,7 +109,7 @@ LanguageConfig with_order(LanguageConfig config, const Options& options) {
                          "--order stream",
                          by_span ? ", or --memory-length 0" : ""));
   config.memory_length = memory;
-  return config;
+  return with_biases(std::move(config), {.decoder = memory + (config.same_length ? 1 : config.segment_length)});
 }
 
 std::string fingerprint_of(const data::UnitSource& text, const Options& options, const LanguageConfig& config,

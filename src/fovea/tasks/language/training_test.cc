@@ -244,5 +244,21 @@ TEST(LanguageTraining, ASchemeThatDoesNotExistIsAProblemOfItsOption) {
   EXPECT_THAT(message_of([&] { validate(config); }), testing::StartsWith("--segment-length 512 needs"));
 }
 
+// The checkpoint names the bias that the length of segments gave a sigmoid.
+TEST(LanguageTraining, TheConfigurationKeepsTheBiasOfASigmoid) {
+  const auto attention = [](int64_t memory, bool same_length) {
+    TestRun run;
+    run.model.attention = "sigmoid+rmsnorm";
+    run.model.transformer_positions = "rotary";
+    run.model.memory_length = memory, run.model.same_length = same_length;
+    const LanguageTask task(run.train, run.data, run.model, 1);
+    return nn::config_of<LanguageConfig>(task.parts().identity, "test").attention;
+  };
+  const auto bias = [](double length) { return cat("sigmoid(", shortest(-std::log(length)), ")+rmsnorm"); };
+  EXPECT_EQ(attention(0, false), bias(16));
+  EXPECT_EQ(attention(10, false), bias(26));
+  EXPECT_EQ(attention(10, true), bias(11));
+}
+
 }  // namespace
 }  // namespace fovea::language::training_test

@@ -14,6 +14,7 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/clauses.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
@@ -108,6 +109,7 @@ TaggerStart start_tagger(const TrainConfig& train, const TaggingConfig& given, c
                     " pieces; leave the option out, its size is the vocabulary's"));
   config.dim_vocabs = {vocab.size()};
   validate(config);
+  set_biases(config, {.encoder = longest_sequence(config)});
   std::string dictionary = dictionary_of_beginning(train, config, options.clause_dictionary);
   return {std::move(config), std::move(vocab), std::move(dictionary)};
 }

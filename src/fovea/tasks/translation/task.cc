@@ -22,6 +22,7 @@
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/key_lengths.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/translation/batch.h"
 #include "fovea/tasks/translation/documents.h"
@@ -42,6 +43,11 @@ std::map<std::string, std::string> files_of(const TrainingData& data) {
   files[kSourceVocabFile] = data.source_vocab.bytes();
   files[kTargetVocabFile] = data.target_vocab.bytes();
   return files;
+}
+
+EncoderDecoderConfig with_lengths(EncoderDecoderConfig config, const Options& options) {
+  const int64_t longest = options.documents ? options.document_length : options.max_length;
+  return with_biases(std::move(config), {.encoder = longest, .decoder = longest, .cross = longest});
 }
 
 }  // namespace
@@ -131,7 +137,7 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
       data_(load_training_data(config, options_, model)),
-      config_(with_vocabularies(model, data_)),
+      config_(with_lengths(with_vocabularies(model, data_), options_)),
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
   parts_ = {.module = model_.ptr(),

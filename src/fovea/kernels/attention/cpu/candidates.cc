@@ -73,12 +73,11 @@ class PatternRows {
  public:
   PatternRows(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream)
       : problem_(problem), sequence_(sequence), stream_(stream) {
-    const auto& select = problem.spec.select;
-    if (select && select->keep) {
-      // A key that topk's keep pattern holds back must be a candidate, too.
+    if (problem.spec.keep) {
+      // A key that the selection's keep pattern holds back must be a candidate, too.
       kept_.emplace();
       kept_->op = Pairs::Op::kIntersection;
-      kept_->parts = {problem.spec.pairs(), *select->keep};
+      kept_->parts = {problem.spec.pairs(), *problem.spec.keep};
     }
     int64_t total = 0;
     for (int64_t i = 0; i < count() && total <= kMostHeldSpans; ++i) {
@@ -220,8 +219,7 @@ void add_group(const GroupRows& rows, RowGroup group, Candidates& table) {
 
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream) {
   Candidates table;
-  const auto& select = problem.spec.select;
-  if (problem.spec.pairs().is_full() && !(select && select->keep)) {
+  if (problem.spec.pairs().is_full() && !problem.spec.keep) {
     lower_full(problem, sequence, table);
   } else {
     lower_pattern(PatternRows(problem, sequence, stream), table);
@@ -246,12 +244,11 @@ CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomSt
     lower_given(problem, random, given);
     return;
   }
-  const auto& select = problem.spec.select;
-  const bool keeps = select && select->keep;
   const bool by_head = uses_random(problem.spec);
-  const bool simple = problem.spec.pairs().is_full() && !keeps;
+  const std::optional<Pairs>& keep = problem.spec.keep;
+  const bool simple = problem.spec.pairs().is_full() && !keep;
   heads_ = by_head ? problem.num_heads : 1;
-  const std::string name = simple ? "" : cat(print(problem.spec.pairs()), "+", keeps ? print(*select->keep) : "");
+  const std::string name = simple ? "" : cat(print(problem.spec.pairs()), "+", keep ? print(*keep) : "");
   std::map<TableKey, std::shared_ptr<const Candidates>> known;
   const Sequence* last = nullptr;
   for (const Sequence& sequence : problem.sequences) {

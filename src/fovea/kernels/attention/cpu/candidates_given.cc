@@ -64,11 +64,10 @@ class ListedRows {
  public:
   ListedRows(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream, const QueryLists& given)
       : problem_(problem), sequence_(sequence), stream_(stream), given_(given) {
-    const auto& select = problem.spec.select;
-    if (!select || !select->keep) return;
+    if (!problem.spec.keep) return;
     kept_.emplace();
     kept_->op = Pairs::Op::kIntersection;
-    kept_->parts = {problem.spec.pairs(), *select->keep};
+    kept_->parts = {problem.spec.pairs(), *problem.spec.keep};
   }
 
   Row row(int64_t query) const { return row_of(problem_, sequence_, query, stream_); }

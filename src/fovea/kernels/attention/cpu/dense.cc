@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
 
 namespace fovea::kernels {
@@ -14,17 +13,14 @@ namespace {
 constexpr int64_t kForwardQueries = 384, kTiledQueries = 768;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
-  std::vector<std::string> reasons;
-  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
-  if (problem.head_dim > kMaxDenseHeadDim) {
-    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
-  }
+  std::vector<std::string> reasons = refusals_of(problem, kMaxDenseHeadDim);
   if (problem.offsets.sums.count > 0) reasons.emplace_back("sums of weights by distance");
-  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
-  if (problem.given.any()) reasons.emplace_back("the pairs come with the call");
+  refuse_named_keys(problem, reasons);
   if (!problem.spec.pairs().is_full() && !leaves_out_own(problem)) reasons.emplace_back("the spec has a pattern");
-  if (problem.spec.select) reasons.emplace_back("the spec has topk");
-  if (!std::holds_alternative<Softmax>(problem.spec.transform) && !is_pointwise(problem.spec.transform)) {
+  refuse_selection(problem.spec, reasons);
+  const Transform& transform = problem.spec.transform;
+  if (!std::holds_alternative<Softmax>(transform) && !std::holds_alternative<Sink>(transform) &&
+      !is_pointwise(transform)) {
     reasons.emplace_back("the transform needs whole rows of scores");
   }
   return reasons;
@@ -136,6 +132,9 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const DenseProducts products(problem, in, executor);
   DenseCall call{
       .problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &products.bf16, .tiled = &products.tiled};
+  std::vector<double> grad_alpha(tasks.size());
+  if (in.grad_alpha != nullptr && std::holds_alternative<Sink>(problem.spec.transform))
+    call.grad_alpha = grad_alpha.data();
   at_level(problem, [&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
     const int64_t padded = padded_to(Level::lanes(), problem.head_dim);
@@ -152,7 +151,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     });
     shared.add_up(executor);
   });
-  if (in.grad_alpha != nullptr) std::fill_n(in.grad_alpha, problem.num_heads, 0.0F);
+  if (in.grad_alpha != nullptr) sum_by_head(tasks, grad_alpha, {in.grad_alpha, static_cast<size_t>(problem.num_heads)});
 }
 
 }  // namespace

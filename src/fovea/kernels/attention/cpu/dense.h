@@ -50,6 +50,7 @@ struct DenseCall {
   // Backward: of keys key_sums(task) rows where heads share them; a task's own are those of QuerySums where parts > 1.
   PartialSums sums = {};
   const SharedTerms* shared_terms = nullptr;  // backward
+  double* grad_alpha = nullptr;               // backward: of each task, if the gradient of the head's sink is wanted
 };
 
 // Rows of a task's dK and dV.

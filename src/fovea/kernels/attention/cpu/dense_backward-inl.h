@@ -55,7 +55,8 @@ class DenseBackwardTask {
         arena_(scratch),
         b_(dense_backward_buffers(arena_, call, task_)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
-        shared_(call.shared_terms->of(index)) {
+        shared_(call.shared_terms->of(index)),
+        sink_grad_(call.grad_alpha == nullptr ? nullptr : call.grad_alpha + index) {
     if (view_.problem.keys.any()) key_sums_ = call.sums.keys(index);
     if (task_.parts > 1) b_.grad_queries = call.sums.own(index);
     const QuerySums places = query_sums();
@@ -87,6 +88,7 @@ class DenseBackwardTask {
     pack_whole(query_rows_);
     pack_whole(grad_rows_);
     if (view_.stats > 0) find_dots();
+    if (sink_grad_ != nullptr && task_.part == 0) find_sink_gradient();
     for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
     }
@@ -143,6 +145,18 @@ class DenseBackwardTask {
         b_.dots[first + r] = sum(dot);
       }
     }
+  }
+
+  // d sink = -sum of w_sink D over the queries, w_sink = exp(sink - maximum) / sum. The task of a head's first keys
+  // does it for all of them.
+  void find_sink_gradient() {
+    const F sink = set(*sink_of(view_.problem.spec.transform, in_.alpha, task_.head));
+    double sum = 0;
+    for (int64_t query = 0; query < view_.sequence.q_length; ++query) {
+      const float* stats = in_.stats + view_.stats_at(query);
+      sum -= double{greatest(exp_below_one(sink - set(stats[0]))) * stats[1]} * b_.dots[query];
+    }
+    *sink_grad_ = sum;
   }
 
   template <class Transform>
@@ -353,6 +367,7 @@ class DenseBackwardTask {
   DenseTerms terms_;
   QueryTermSums sums_;
   SharedTermSums shared_;
+  double* sink_grad_;          // null unless wanted
   float* key_sums_ = nullptr;  // where heads share keys: dK, then dV, of the task's keys
 };
 

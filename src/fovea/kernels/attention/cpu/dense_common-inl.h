@@ -225,14 +225,8 @@ struct DensePointwise {
 
 template <class Work>
 void with_dense_transform(const AttentionProblem& problem, Work&& work) {
-  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
-  const Transform& transform = problem.spec.transform;
-  if (std::holds_alternative<Relu>(transform)) return work(DensePointwise<ReluFunction>{});
-  if (std::holds_alternative<Gelu>(transform)) return work(DensePointwise<GeluFunction>{});
-  if (const auto* leaky = std::get_if<LeakyRelu>(&transform)) {
-    return work(DensePointwise<LeakyReluFunction>{{static_cast<float>(leaky->slope)}});
-  }
-  work(DenseSoftmax{});
+  const auto pointwise = [&]<class Function>(Function function) { work(DensePointwise<Function>{function}); };
+  if (!with_pointwise(problem.spec.transform, pointwise)) work(DenseSoftmax{});
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ class DenseForwardTask {
     tiled_ = call.tiled->of(view_.index(), task.head);
     if (!tiled_) queries_ = scores_.packed_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
-    for (int64_t i = 0; i < count(); ++i) running()[i] = {};
+    // A sink is like a key that every row has seen before, of the value 0.
+    const std::optional<float> sink = sink_of(view_.problem.spec.transform, in_.alpha, task.head);
+    for (int64_t i = 0; i < count(); ++i) running()[i] = sink ? RunningRow{.top = *sink, .total = 1} : RunningRow{};
 #if defined(FOVEA_TILES)
     const HeadRows queries = head_rows(in_.q, task.head, dtype), keys = head_rows(in_.k, view_.key_head(), dtype);
     if (tiled_) b_.tiles.begin({queries, view_.queries(task.begin), count(), view_.width}, keys, values_, in_.scale);

@@ -8,7 +8,7 @@ namespace fovea::kernels {
 
 bool is_plain_forward(const AttentionProblem& problem) {
   return !problem.needs_backward && problem.dropout == 0 && problem.spec.pairs().is_full() && !problem.given.any() &&
-         !problem.spec.select && std::holds_alternative<Softmax>(problem.spec.transform);
+         !problem.spec.selects() && std::holds_alternative<Softmax>(problem.spec.transform);
 }
 
 bool is_long_step(const AttentionProblem& problem, const Sequence& sequence) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "fovea/base/executor.h"
@@ -28,6 +29,14 @@ struct PartialSums {
   float* keys(int64_t task) const { return data + keys_at[static_cast<size_t>(task)]; }
   float* own(int64_t task) const { return data + own_at[static_cast<size_t>(task)]; }
 };
+
+// Writes the sums of the tasks' shares by head.
+template <class Tasks>
+void sum_by_head(const Tasks& tasks, const std::vector<double>& shares, std::span<float> out) {
+  std::vector<double> sums(out.size());
+  for (size_t i = 0; i < tasks.size(); ++i) sums[static_cast<size_t>(tasks[i].head)] += shares[i];
+  for (size_t head = 0; head < out.size(); ++head) out[head] = static_cast<float>(sums[head]);
+}
 
 struct SumRows {
   int64_t keys = 0, own = 0;

@@ -1,7 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/pack-inl.h"
-#include "fovea/kernels/attention/cpu/select-inl.h"
-#include "fovea/kernels/attention/cpu/weigh-inl.h"
+#include "fovea/kernels/attention/cpu/threshold-inl.h"
 #include "fovea/kernels/simd/hash-inl.h"
 
 // Shared by forward and backward of cpu-rows: the shape of a task's buffers, and the rows' masks.
@@ -81,11 +80,12 @@ inline void mask_row(float* s, const Candidates& table, int64_t row, ColumnPart 
   for (const ColumnRange gap : table.gaps.of(row)) fill(s, gap.begin, gap.end, -kInfinity);
 }
 
-// Top-k of one row. Keys of the `keep` pattern are set aside while the others compete, in `aside`, as long as the row.
+// The selection of one row. Keys of the `keep` pattern are set aside while the others compete, in `aside`, as long as
+// the row.
 struct RowSelection {
-  int64_t k = 0;
+  const Selection& selection;
   std::span<const ColumnRange> kept;
-  float* aside = nullptr;
+  float *aside, *room;  // as long as the row; `room` for select()
 
   void copy_kept(const float* from, float* to) const {
     for (const ColumnRange range : kept) {
@@ -96,7 +96,7 @@ struct RowSelection {
   float select(float* s, ColumnPart part) const {
     copy_kept(s, aside);
     for (const ColumnRange range : kept) fill(s, range.begin, range.end, -kInfinity);
-    const float threshold = kth_greatest(s + part.begin, part.size(), k);
+    const float threshold = threshold_of(selection, s + part.begin, part.size(), room);
     drop_below(s + part.begin, part.size(), threshold);
     copy_kept(aside, s);
     return threshold;
@@ -131,23 +131,20 @@ struct RowDropout {
 // Calls work(row transform) with the transform of the problem.
 template <class Work>
 void with_transform(const AttentionProblem& problem, const float* alpha, int64_t head, Work&& work) {
-  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
   const Transform& transform = problem.spec.transform;
+  if (with_pointwise(transform, [&]<class Function>(Function function) { work(PointwiseRow<Function>{function}); }))
+    return;
   if (std::holds_alternative<Softmax>(transform)) return work(SoftmaxRow{});
   if (std::holds_alternative<Sparsemax>(transform)) return work(EntmaxRow{.power = EntmaxPower(2)});
-  if (const auto* entmax = std::get_if<Entmax>(&transform)) {
-    return work(EntmaxRow{.power = EntmaxPower(entmax->learned ? double{alpha[head]} : entmax->alpha),
-                          .wants_alpha = entmax->learned});
-  }
-  if (std::holds_alternative<Relu>(transform)) return work(PointwiseRow<ReluFunction>{});
-  if (std::holds_alternative<Gelu>(transform)) return work(PointwiseRow<GeluFunction>{});
-  const auto slope = static_cast<float>(std::get<LeakyRelu>(transform).slope);
-  return work(PointwiseRow<LeakyReluFunction>{{slope}});
+  if (std::holds_alternative<Sink>(transform)) return work(SoftmaxRows<true>{.sink = *sink_of(transform, alpha, head)});
+  const auto& entmax = std::get<Entmax>(transform);
+  work(EntmaxRow{.power = EntmaxPower(entmax.learned ? double{alpha[head]} : entmax.alpha),
+                 .wants_alpha = entmax.learned});
 }
 
 inline int64_t stats_width(const AttentionProblem& problem) {
   static_assert(SoftmaxRow::kStats == EntmaxRow::kStats);
-  return (problem.spec.select ? 1 : 0) + (is_pointwise(problem.spec.transform) ? 0 : SoftmaxRow::kStats);
+  return (problem.spec.selects() ? 1 : 0) + (is_pointwise(problem.spec.transform) ? 0 : SoftmaxRow::kStats);
 }
 
 // One sequence under one head.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/kernels.h"
 #include "fovea/kernels/attention/cpu/key_screen.h"
 #include "fovea/kernels/attention/cpu/long_steps.h"
 
@@ -19,17 +19,14 @@ constexpr int64_t kLeastScreenedKeys = 256;
 constexpr int64_t kKeysOfSelected = 8;  // of a row, for each that it selects: with fewer, most keys are candidates
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
-  std::vector<std::string> reasons;
-  if (problem.dtype == DType::kFloat64) reasons.push_back("float64 is left to the reference");
-  if (problem.head_dim > kMaxRowsHeadDim)
-    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxRowsHeadDim));
+  std::vector<std::string> reasons = refusals_of(problem, kMaxRowsHeadDim);
   if (problem.keys_listed && problem.needs_backward) reasons.emplace_back("no gradients for keys that a list names");
   return reasons;
 }
 
 SavedPerRow saved(const AttentionProblem& problem) {
   if (!problem.needs_backward) return {};
-  return {.floats = (is_pointwise(problem.spec.transform) ? 0 : 2) + (problem.spec.select ? 1 : 0)};
+  return {.floats = (is_pointwise(problem.spec.transform) ? 0 : 2) + (problem.spec.selects() ? 1 : 0)};
 }
 
 int64_t pairs_of(const Candidates& table, const RowGroup& group) {
@@ -64,7 +61,7 @@ bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
 bool is_screened(const AttentionProblem& problem, const AttentionForward& in, const Sequence& sequence) {
   if (!in.screen.any() || sequence.q_length != 1 || problem.needs_backward || problem.dropout != 0) return false;
   if (!reads_key_screen(problem.spec) || problem.given.any() || problem.offsets.any()) return false;
-  return sequence.k_length >= std::max(kLeastScreenedKeys, kKeysOfSelected * problem.spec.select->k);
+  return sequence.k_length >= std::max(kLeastScreenedKeys, kKeysOfSelected * problem.spec.top_k()->k);
 }
 
 template <class Belongs>
@@ -233,13 +230,6 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   });
 }
 
-void sum_alpha(const std::vector<RowsTask>& tasks, const std::vector<double>& shares, const AttentionBackward& in,
-               int64_t num_heads) {
-  std::vector<double> sums(static_cast<size_t>(num_heads));
-  for (size_t i = 0; i < tasks.size(); ++i) sums[static_cast<size_t>(tasks[i].head)] += shares[i];
-  for (int64_t h = 0; h < num_heads; ++h) in.grad_alpha[h] = static_cast<float>(sums[static_cast<size_t>(h)]);
-}
-
 std::vector<SharedTerms::Task> sharers(const AttentionProblem& problem, const std::vector<RowsTask>& tasks) {
   std::vector<SharedTerms::Task> all;
   for (const RowsTask& task : tasks) all.push_back({&problem.sequences[static_cast<size_t>(task.sequence)], task.head});
@@ -263,7 +253,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     run_parts<Level>(call, executor, rows);
     shared.add_up(executor);
   });
-  if (in.grad_alpha != nullptr) sum_alpha(tasks, grad_alpha, in, problem.num_heads);
+  if (in.grad_alpha != nullptr) sum_by_head(tasks, grad_alpha, {in.grad_alpha, static_cast<size_t>(problem.num_heads)});
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ class BackwardTask {
   void backward_scores(Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
     const TokenList tokens = view_.queries(group, first);
     const int64_t stride = score_stride(group.columns);
-    const auto& select = view_.problem.spec.select;
+    const Selection& select = view_.problem.spec.selection;
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
     const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     const bool drops = view_.problem.dropout > 0;
@@ -215,8 +215,8 @@ class BackwardTask {
       float* s = b_.weights + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);
       if (drops) view_.dropout(group, tokens[r]).apply(b_.grads + r * stride, part);
-      if (!select) continue;
-      const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
+      if (!selects(select)) continue;
+      const RowSelection selection{select, view_.table.keep.of(group.row + first + r), b_.aside, nullptr};
       selection.drop(s, part, stats[r * stats_step + Transform::kStats]);
     }
     transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);

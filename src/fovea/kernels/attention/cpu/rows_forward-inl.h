@@ -9,11 +9,11 @@ namespace {
 struct ForwardBuffers {
   float *keys, *values;           // of the group: panels of keys; rows of values
   float *scores, *queries, *out;  // of the chunk
-  float *factors, *aside;
+  float *factors, *aside, *room;
   float* list;  // int32: HeadView::room
 };
 
-inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_t width) {
+inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_t width, bool selects) {
   const int64_t padded = round_up(width, kLanes);
   return {.keys = arena.take(panel_floats(size.packed, width)),
           .values = arena.take(size.packed * padded),
@@ -22,6 +22,7 @@ inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_
           .out = arena.take(size.rows * padded),
           .factors = arena.take(size.rows),
           .aside = arena.take(score_stride(size.columns)),
+          .room = arena.take(selects ? score_stride(size.columns) : 0),
           .list = arena.take(size.listed)};
 }
 
@@ -50,7 +51,7 @@ class ForwardTask {
         view_(call, task_, *call.forward),
         in_(*call.forward),
         arena_(scratch),
-        b_(forward_buffers(arena_, size_of(view_.table, task_), view_.width)),
+        b_(forward_buffers(arena_, size_of(view_.table, task_), view_.width, view_.problem.spec.selects())),
         terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale) {
     const DType dtype = view_.problem.dtype;
     view_.room = reinterpret_cast<int32_t*>(b_.list);
@@ -103,7 +104,7 @@ class ForwardTask {
   void weigh(const Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
     const TokenList tokens = view_.queries(group, first);
     const int64_t stride = score_stride(group.columns);
-    const auto& select = view_.problem.spec.select;
+    const Selection& select = view_.problem.spec.selection;
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
     float* stats =
         in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_of(tokens[0]);
@@ -112,8 +113,8 @@ class ForwardTask {
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.scores + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);
-      if (!select) continue;
-      const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
+      if (!selects(select)) continue;
+      const RowSelection selection{select, view_.table.keep.of(group.row + first + r), b_.aside, b_.room};
       const float threshold = selection.select(s, part);
       if (stats != nullptr) stats[r * stats_step + Transform::kStats] = threshold;
     }
@@ -137,7 +138,7 @@ class ForwardTask {
     row.rows = values_;
     const int64_t columns = std::min<int64_t>(part.end, group.columns);
     // A selection keeps few of many keys, and the values of the others are not read.
-    const bool selects = view_.problem.spec.select.has_value();
+    const bool selects = view_.problem.spec.selects();
     if (!selects) mix_single<false>(row, columns, b_.scores, b_.factors[0], b_.out);
     if (selects || !all_finite(b_.out, view_.padded)) {
       mix_single<true>(row, columns, b_.scores, b_.factors[0], b_.out);

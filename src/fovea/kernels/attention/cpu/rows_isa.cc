@@ -232,7 +232,7 @@ template <Isa kIsa>
 int64_t RowsKernel<kIsa>::forward_scratch(const RowsCall& call, const RowsTask& task) {
   Arena arena;
   const Candidates& table = call.tables->of(task.sequence, task.head);
-  forward_buffers(arena, size_of(table, task), call.problem->head_dim);
+  forward_buffers(arena, size_of(table, task), call.problem->head_dim, call.problem->spec.selects());
   product_buffers(arena, call, task);
   return arena.used();
 }

@@ -86,8 +86,10 @@ inline void transform_row(Doubles& s, const Transform& transform, double learned
     for (double& x : s) x = std::max(x, 0.0);
   } else if (std::holds_alternative<Gelu>(transform)) {
     for (double& x : s) x *= 0.5 * std::erfc(-x / std::sqrt(2.0));
+  } else if (const auto* sigmoid = std::get_if<Sigmoid>(&transform)) {
+    for (double& x : s) x = 1 / (1 + std::exp(-(x + sigmoid->bias)));
   } else {
-    const double slope = std::get<LeakyRelu>(transform).slope;
+    const double slope = std::get<LeakyRelu>(transform).negative;
     for (double& x : s) x = x > 0 ? x : slope * x;
   }
 }
@@ -121,15 +123,17 @@ inline NaiveRow naive_scores(const Data& data, const NaiveInputs& in, const Sequ
 }
 
 // The scores that the selection leaves.
-inline NaiveRow naive_select(const TopK& select, const Row& row, const NaiveRow& scores) {
-  const auto kept = [&](size_t c) { return select.keep && contains(*select.keep, row, scores.keys[c]); };
+inline NaiveRow naive_select(const AttentionSpec& spec, const Row& row, const NaiveRow& scores) {
+  const auto kept = [&](size_t c) { return spec.keep && contains(*spec.keep, row, scores.keys[c]); };
   Doubles others;
   for (size_t c = 0; c < scores.keys.size(); ++c) {
     if (!kept(c)) others.push_back(scores.values[c]);
   }
   std::sort(others.rbegin(), others.rend());
-  const auto top = static_cast<size_t>(select.k);
-  const double threshold = others.size() <= top ? -1e300 : others[top - 1];
+  const double threshold =
+      others.empty()
+          ? -1e300
+          : std::visit([&](const auto& s) { return s.threshold(std::span<const double>(others)); }, spec.selection);
   NaiveRow left;
   for (size_t c = 0; c < scores.keys.size(); ++c) {
     if (!kept(c) && scores.values[c] < threshold) continue;
@@ -164,7 +168,7 @@ inline Doubles naive(const Data& data, const NaiveInputs& in) {
           .stream = pattern_stream(data.random.seed, data.random.layer, data.random.first_head + h)};
       NaiveRow weights = naive_scores(data, in, sequence, row, at);
       if (weights.keys.empty()) continue;
-      if (problem.spec.select) weights = naive_select(*problem.spec.select, row, weights);
+      weights = naive_select(problem.spec, row, weights);
       transform_row(weights.values, problem.spec.transform, in.alpha[static_cast<size_t>(h)]);
       naive_dropout(data, h, token, weights);
       for (size_t c = 0; c < weights.keys.size(); ++c) {

@@ -136,7 +136,7 @@ class ScreenedRows {
 
   // A bound that at least k scores reach: the k-th greatest among the greatest lower bounds of disjoint parts.
   float threshold(int64_t keys, int64_t i, const float* steps) const {
-    const int64_t k = problem_.spec.select->k, group = std::clamp<int64_t>(keys / (8 * k), 1, 32) * kLanes;
+    const int64_t k = problem_.spec.top_k()->k, group = std::clamp<int64_t>(keys / (8 * k), 1, 32) * kLanes;
     int64_t parts = 0;
     for (int64_t begin = 0; begin < keys; begin += group) {
       F best = set(-kInfinity);
@@ -186,7 +186,7 @@ class ScreenedRows {
   int64_t select(const Sequence& sequence, int64_t head, int64_t count) const {
     const HeadRows values = head_rows(in_.v, problem_.key_head(head), problem_.dtype);
     const TokenList keys = tokens(sequence, listed());
-    const float least = kth_greatest(b_.scores, round_up(count, kLanes), problem_.spec.select->k);
+    const float least = kth_greatest(b_.scores, round_up(count, kLanes), problem_.spec.top_k()->k);
     int64_t end = 0, vector = -1;
     for (int64_t c = 0; c < count; ++c) {
       if (b_.scores[c] < least) continue;

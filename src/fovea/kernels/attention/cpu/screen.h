@@ -44,6 +44,9 @@ constexpr int scores_per_word(ScreenFormat format) { return score_type(format) =
 constexpr uint32_t in_both_halves(uint32_t low) { return (low & 0xffffU) * 0x10001U; }
 
 constexpr int kPairKeys = 32;  // packed side by side in kBytePairs
+// The place of a key and of its scores among these: the second and the third eight are exchanged, so that AVX2's pack
+// instruction gives the hits in the order of the keys.
+constexpr int64_t place_of_pair_key(int64_t key) { return (key & ~int64_t{24}) | (key & 8) << 1 | (key & 16) >> 1; }
 // The number of words of kTileKeys keys, each of which needs half as many as a query in kBytePairs.
 constexpr int64_t tile_words(ScreenFormat format, int64_t steps) {
   return kTileKeys * steps / (format == ScreenFormat::kBytePairs ? 2 : 1);
@@ -51,8 +54,9 @@ constexpr int64_t tile_words(ScreenFormat format, int64_t steps) {
 
 // Computes scores of queries and keys in one block, and a bit for each score that reaches its query's threshold.
 // Scores, starts and thresholds are floats, or int32 for integer formats. In kBytePairs, they are int16: scores lie
-// side by side from the beginning of a query's row on, each start and threshold stands in both halves of its word. A
-// word of a query then holds two bytes twice, and keys are [num_tiles * 2, steps, kPairKeys] pairs of bytes.
+// side by side, at place_of_pair_key(), from the beginning of a query's row on, each start and threshold stands in both
+// halves of its word. A word of a query then holds two bytes twice, and keys are [num_tiles * 2, steps, kPairKeys]
+// pairs of bytes.
 struct ScreenTile {
   const uint32_t* queries = nullptr;     // [kBlockQueries, steps]
   const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
@@ -134,8 +138,9 @@ struct ScreenedRow {
 
 constexpr int kSampled = 64;
 
+// The distribution of the scores of a block. high: the mean of the greatest of 16 parts, an estimate of a high quantile.
 struct ScoreMoments {
-  float mean = 0, deviation = 0;
+  float mean = 0, deviation = 0, high = 0;
 };
 
 // The terms by offset of one row for one block's scores.

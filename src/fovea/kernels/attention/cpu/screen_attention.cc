@@ -10,14 +10,9 @@ namespace fovea::kernels {
 namespace {
 
 std::vector<std::string> common_refusals(const AttentionProblem& problem) {
-  std::vector<std::string> reasons;
-  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
-  if (problem.head_dim > kMaxScreenHeadDim) {
-    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxScreenHeadDim));
-  }
+  std::vector<std::string> reasons = refusals_of(problem, kMaxScreenHeadDim);
   if (problem.offsets.product.count > 0) reasons.emplace_back("a product by distance in the scores");
-  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
-  if (problem.given.any()) reasons.emplace_back("the pairs come with the call");
+  refuse_named_keys(problem, reasons);
   return reasons;
 }
 
@@ -29,17 +24,18 @@ constexpr LeastLengths kSuited = {.queries = 32, .keys = kManyKeys};
 
 std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
-  if (!problem.spec.select) {
+  const TopK* top = problem.spec.top_k();
+  if (top == nullptr) {
     reasons.emplace_back("the spec has no topk");
-  } else if (problem.spec.select->k > kMaxListed) {
-    reasons.push_back(cat("topk(", problem.spec.select->k, "): lists of more than ", kMaxListed, " keys a row"));
+  } else if (top->k > kMaxListed) {
+    reasons.push_back(cat("topk(", top->k, "): lists of more than ", kMaxListed, " keys a row"));
   }
   return reasons;
 }
 
 std::vector<std::string> entmax_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
-  if (problem.spec.select) reasons.emplace_back("the spec has topk");
+  refuse_selection(problem.spec, reasons);
   const auto* entmax = std::get_if<Entmax>(&problem.spec.transform);
   if (!std::holds_alternative<Sparsemax>(problem.spec.transform) && entmax == nullptr) {
     reasons.emplace_back("the transform is neither sparsemax nor entmax");
@@ -66,9 +62,9 @@ SavedPerRow ListLayout::per_row() const { return {.floats = kRowStats + capacity
 
 ListLayout list_layout(const AttentionProblem& problem) {
   const AttentionSpec& spec = problem.spec;
-  if (spec.select) {
+  if (const TopK* top = spec.top_k()) {
     // The 4 more entries leave some room for ties.
-    return {spec.select->k + (spec.select->keep ? kept_beside(*spec.select->keep) : 0) + 4};
+    return {top->k + (spec.keep ? kept_beside(*spec.keep) : 0) + 4};
   }
   const auto* entmax = std::get_if<Entmax>(&spec.transform);
   const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);

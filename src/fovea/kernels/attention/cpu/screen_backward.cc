@@ -33,7 +33,7 @@ struct BackwardKeys {
 struct BackwardPiece {
   Piece piece;
   const BackwardKeys* keys = nullptr;
-  Selection selection;
+  ScreenSelection selection;
   HeadCopy q, grad_out;
   // For the listed pairs: where each row's pairs begin (a task's pairs are followed by room for 16 more), and the
   // results of the backward pass for them. Rows whose lists found no room have no pairs here.
@@ -71,6 +71,7 @@ struct SavedList {
   int64_t count = 0;
   const int32_t* keys = nullptr;
   const float* values = nullptr;
+  RowStats row_stats() const { return {stats[0], stats[1], stats[2], stats[3]}; }
 };
 
 struct WeightGradients {
@@ -175,7 +176,7 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
   const float* stats = list_of(p, row).stats;
   RowScores scores = {p.q.row(row, width), p.keys->k.get(), width, args.scale};
   if (problem.offsets.changes_scores()) scores.terms = terms_of(problem, args.terms, p.piece, row, 0);
-  recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2], stats[3]}, list);
+  recompute_row(p.selection, scores, w.keys, SavedList{stats}.row_stats(), list);
   return {stats, list.count, list.keys, list.values};
 }
 
@@ -208,7 +209,7 @@ void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
 
 void Backward::row_step(const RowTask& task, BackwardWorker& w) const {
   BackwardPiece& p = *task.piece;
-  const Selection& selection = p.selection;
+  const ScreenSelection& selection = p.selection;
   const OneHead<void> grad_q(args.grad_q, problem, p.piece.head);
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
     if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
@@ -224,9 +225,10 @@ void Backward::row_step(const RowTask& task, BackwardWorker& w) const {
       out.gradients = w.gradients.data();
     }
     weight_gradients(p, row, list, out);
-    const RowWeights weights = row_weights(selection, list.values, list.count, w.derivatives.data());
+    RowWeights weights = row_weights(selection, list.values, list.count, w.derivatives.data());
+    weights.sink = sink_weight(selection, list.row_stats());
     p.means[at] = gradient_mean(weights, out.gradients);
-    if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
+    if (selection.learned) p.alpha_grads[at] = learned_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
     if (problem.offsets.changes_scores()) term_gradients(p, row, list, out.gradients);
     screen_ops().weighted_sum({p.keys->k.get(), width, list.keys, list.count}, out.gradients, w.out);

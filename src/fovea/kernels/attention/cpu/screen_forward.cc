@@ -21,7 +21,7 @@ struct PreparedKeys {
 struct PreparedPiece {
   Piece piece;
   const PreparedKeys* keys = nullptr;
-  Selection selection;
+  ScreenSelection selection;
   float most_by_head = 0;  // of its terms by offset, in magnitude
 };
 
@@ -77,7 +77,8 @@ struct Forward {
  private:
   void save_row(const SavedPlace& to, const RowStats& stats, const RowList& list) const;
   // The weights that are not zero and survive dropout, in the worker's lists.
-  RowList drop_weights(const Selection& selection, const RowList& list, RowPlace place, ForwardWorker& worker) const;
+  RowList drop_weights(const ScreenSelection& selection, const RowList& list, RowPlace place,
+                       ForwardWorker& worker) const;
   // Selects exactly and computes the weights of all rows of the block, while the next row's keys are prefetched.
   void weigh_rows(const ForwardTask& task, ForwardWorker& worker) const;
   void sum_rows(const ForwardTask& task, ForwardWorker& worker) const;
@@ -157,7 +158,7 @@ void Forward::save_row(const SavedPlace& to, const RowStats& stats, const RowLis
   args.kept[to.entry] = static_cast<int32_t>(list.count);
 }
 
-RowList Forward::drop_weights(const Selection& selection, const RowList& list, RowPlace place,
+RowList Forward::drop_weights(const ScreenSelection& selection, const RowList& list, RowPlace place,
                               ForwardWorker& worker) const {
   const auto room = static_cast<size_t>(list.count) + 16;
   if (worker.weights.size() < room) {

@@ -20,9 +20,17 @@ class ThresholdGuess {
   void learn();
 
  private:
-  // Moments of the final thresholds, in deviations above the mean of that first block.
-  double mean_ = 0, variance_ = 0;
-  double sum_ = 0, squares_ = 0;  // of the rows added since
+  // Moments of how far the final thresholds lay above a score of that first block, in its deviations.
+  struct Heights {
+    double mean = 0, variance = 0;
+    double sum = 0, squares = 0;  // of the rows added since
+    void add(double height);
+    void learn(int64_t added, int64_t rows);
+    double least() const;
+  };
+  // Above the mean, which is exact where rows are distributed alike; above a high score, which follows rows that are
+  // not, as those of trained models. The one that varies less counts.
+  Heights above_mean_, above_high_;
   int64_t added_ = 0, rows_ = 0;
 };
 

@@ -32,44 +32,55 @@ using testing_suite::Results;
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
+ScoreMoments moments(float mean, float deviation) { return {mean, deviation, mean + 2 * deviation}; }
+
 void teach(ThresholdGuess& guess, double height, double spread) {
   for (int row = 0; row < 48; ++row) {
     const float mean = 0.1F * static_cast<float>(row), deviation = 1 + 0.5F * static_cast<float>(row);
     const double at = height + (row % 2 == 0 ? spread : -spread);
-    guess.add({mean, deviation}, static_cast<float>(mean + at * deviation));
+    guess.add(moments(mean, deviation), static_cast<float>(mean + at * deviation));
   }
   guess.learn();
 }
 
 TEST(ThresholdGuess, FollowsEarlierRows) {
   ThresholdGuess guess;
-  EXPECT_EQ(guess.of({0, 1}), kNone);
+  EXPECT_EQ(guess.of(moments(0, 1)), kNone);
   teach(guess, 2.5, 0);
-  EXPECT_NEAR(guess.of({-3, 2}), 2, 1e-4);  // -3 + 2.5 * 2
+  EXPECT_NEAR(guess.of(moments(-3, 2)), 2, 1e-4);  // -3 + 2.5 * 2
   teach(guess, 2.5, 0.4);
-  EXPECT_LT(guess.of({0, 1}), 2.5 - 0.4);  // below all rows but rare ones
+  EXPECT_LT(guess.of(moments(0, 1)), 2.5 - 0.4);  // below all rows but rare ones
   for (int round = 0; round < 60; ++round) teach(guess, 4, 0);
-  EXPECT_NEAR(guess.of({0, 1}), 4, 0.01);
+  EXPECT_NEAR(guess.of(moments(0, 1)), 4, 0.01);
   guess.forget();
-  EXPECT_EQ(guess.of({0, 1}), kNone);
+  EXPECT_EQ(guess.of(moments(0, 1)), kNone);
 }
 
 TEST(ThresholdGuess, SaysNothingOfLowThresholds) {
   ThresholdGuess guess;
   teach(guess, 0.5, 0.01);
-  EXPECT_EQ(guess.of({0, 1}), kNone);
+  EXPECT_EQ(guess.of(moments(0, 1)), kNone);
   ThresholdGuess wide;
-  teach(wide, 3, 1);
-  EXPECT_EQ(wide.of({0, 1}), kNone);
+  teach(wide, 2.5, 1);
+  EXPECT_EQ(wide.of(moments(0, 1)), kNone);
+}
+
+// Rows whose thresholds differ in deviations above the mean, and are alike above a high score.
+TEST(ThresholdGuess, FollowsHighScores) {
+  ThresholdGuess guess;
+  const auto of_row = [](int row) { return ScoreMoments{0, 1, 2 + 0.1F * static_cast<float>(row)}; };
+  for (int row = 0; row < 48; ++row) guess.add(of_row(row), of_row(row).high + 0.5F);
+  guess.learn();
+  for (const int row : {0, 20, 47}) EXPECT_NEAR(guess.of(of_row(row)), of_row(row).high + 0.5, 1e-4);
 }
 
 TEST(ThresholdGuess, LearnsNothingFromEqualScores) {
   ThresholdGuess guess;
-  for (int row = 0; row < 48; ++row) guess.add({1, 0}, 1);
+  for (int row = 0; row < 48; ++row) guess.add(moments(1, 0), 1);
   guess.learn();
-  EXPECT_EQ(guess.of({0, 1}), kNone);
+  EXPECT_EQ(guess.of(moments(0, 1)), kNone);
   teach(guess, 2.5, 0);
-  EXPECT_EQ(guess.of({1, 0}), kNone);
+  EXPECT_EQ(guess.of(moments(1, 0)), kNone);
 }
 
 // ---- the search: what guesses spare, and what they must not hide ----
@@ -97,7 +108,7 @@ struct SearchCase {
     screen_ops().pack_keys(packed);
   }
   // Lists for new queries: along `axis` alone, or in any direction.
-  void run(CandidateSearch& search, const Selection& selection, int64_t axis) {
+  void run(CandidateSearch& search, const ScreenSelection& selection, int64_t axis) {
     for (int64_t i = 0; i < kBlockQueries; ++i) {
       search.row(i).keys.compete = {{0, num_keys}};
       for (int64_t d = 0; d < kWidth; ++d) {
@@ -132,7 +143,7 @@ struct SearchCase {
 class Searches : public LevelTest {};
 
 TEST_P(Searches, GuessFromEarlierRows) {
-  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  const ScreenSelection selection = selection_of(parse_attention("topk(16)"), nullptr);
   SearchCase data(3000);
   CandidateSearch search(data.num_keys, kWidth);
   data.run(search, selection, -1);
@@ -190,7 +201,7 @@ int64_t unproved(const SearchCase& data, CandidateSearch& search) {
 // Selected keys are mostly far above what the bound allows; this sees a bound or a threshold that is a little off, too.
 TEST_P(Searches, ListAllThatTheBoundAllows) {
   for (const char* spec : {"topk(4)", "topk(16)", "topk(200)", "sparsemax", "entmax(1.5)"}) {
-    const Selection selection = selection_of(parse_attention(spec), nullptr);
+    const ScreenSelection selection = selection_of(parse_attention(spec), nullptr);
     SearchCase data(3000);
     CandidateSearch search(data.num_keys, kWidth);
     search.leave_candidates();
@@ -205,7 +216,7 @@ TEST_P(Searches, ListAllThatTheBoundAllows) {
 TEST_P(Searches, SelectExactly) {
   const ScreenOps& ops = screen_ops();
   for (const int64_t k : {4, 16, 200}) {
-    const Selection selection = selection_of(parse_attention(cat("topk(", k, ")")), nullptr);
+    const ScreenSelection selection = selection_of(parse_attention(cat("topk(", k, ")")), nullptr);
     SearchCase data(3000);
     CandidateSearch search(data.num_keys, kWidth);
     std::vector<int32_t> keys(static_cast<size_t>(data.num_keys));
@@ -237,12 +248,13 @@ TEST_P(Searches, SelectExactly) {
 
 // If a guess was too high, the row is screened again without one, and teaches the guess where it ended.
 TEST_P(Searches, ScreenAgainWhatTheyMissed) {
-  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  const ScreenSelection selection = selection_of(parse_attention("topk(16)"), nullptr);
   for (const int64_t keys : {700, 2000}) {
     SearchCase data(keys);
-    for (int64_t key = 0; key < keys; ++key) {  // far out along axis 1, within a bound along axis 2
+    // Along axis 1, keys behind the first block stand far out; along axis 2, all lie within a bound.
+    for (int64_t key = 0; key < keys; ++key) {
       float* row = data.rows.get() + key * kWidth;
-      row[1] = key % 25 == 3 ? 40.0F + row[1] : row[1];
+      row[1] = key >= kBlockKeys && key % 5 == 3 ? 40.0F + row[1] : row[1];
       const float place = static_cast<float>(key * 977 % keys) / static_cast<float>(keys);
       row[2] = 40 * place * place * place;
     }
@@ -254,7 +266,7 @@ TEST_P(Searches, ScreenAgainWhatTheyMissed) {
     for (int64_t i = 0; i < kBlockQueries; ++i) again += search.row(i).guess == kNone ? 1 : 0;
     EXPECT_EQ(again, kBlockQueries);
     EXPECT_EQ(data.missing(search, 16), 0);
-    for (int round = 0; round < 20; ++round) data.run(search, selection, 2);
+    for (int round = 0; round < 40; ++round) data.run(search, selection, 2);
     again = 0;
     for (int64_t i = 0; i < kBlockQueries; ++i) again += search.row(i).guess == kNone ? 1 : 0;
     EXPECT_LT(again, kBlockQueries / 4) << keys;
@@ -264,7 +276,7 @@ TEST_P(Searches, ScreenAgainWhatTheyMissed) {
 
 // A product that overflows before it is scaled has no score that a guess could be proved by.
 TEST_P(Searches, ListAllWhereProductsOverflow) {
-  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  const ScreenSelection selection = selection_of(parse_attention("topk(16)"), nullptr);
   for (const float size : {0x1p50F, 0x1p63F}) {
     SearchCase data(1000);
     for (int64_t i = 0; i < data.num_keys * kWidth; ++i) data.rows[static_cast<size_t>(i)] *= size;
@@ -338,16 +350,17 @@ TEST_P(Guesses, AreProved) {
   SerialExecutor serial;
   for (const Wrong& wrong : {Wrong{"too high", kFarOut, kEven}, Wrong{"too low", kEven, kFarOut},
                              Wrong{"missing what comes late", kFarOut, kLate}, Wrong{"right", kFarOut, kFarOut}}) {
-    for (const char* spec : {"topk(8)", "topk(20,keep=window(6))+sparsemax", "topk(40)"}) {
+    for (const char* spec : {"topk(8)", "topk(20,keep=window(6))+sparsemax", "topk(40)", "sparsemax", "entmax(1.5)"}) {
       AttentionProblem problem;
       problem.spec = parse_attention(spec);
       problem.kind = AttentionKind::kCross;
       problem.head_dim = kDim;
       problem.needs_backward = true;
       problem.sequences = {{0, kQueries, 0, kKeys}};
-      if (problem.spec.select->keep) problem.kind = AttentionKind::kSelf;
+      if (problem.spec.keep) problem.kind = AttentionKind::kSelf;
       const Inputs in = inputs_of(wrong);
-      const Results got = testing_suite::run_kernel(kTopkKernel, problem, in, Layout::kPacked, serial);
+      const Results got = testing_suite::run_kernel(problem.spec.selects() ? kTopkKernel : kEntmaxKernel, problem, in,
+                                                    Layout::kPacked, serial);
       const OracleInput one = testing_suite::one_head(problem, in, 0, 0);
       const OracleOutput right = oracle_forward(one);
       const OracleGradients grads = oracle_backward(one, right, testing_suite::cotangents_of(problem, in, 0, 0).out);

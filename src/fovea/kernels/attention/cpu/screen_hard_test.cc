@@ -186,7 +186,7 @@ bool same_bits(const Array& a, const Array& b, int64_t begin, int64_t length) {
 TEST(Screening, GivesTheSameBitsForAnyThreadsAndCompany) {
   SerialExecutor serial;
   for (const char* spec : {"topk(8)", "window(300)+topk(20)", "entmax(1.3)", "sparsemax", "entmax(3)"}) {
-    const Kernel& kernel = parse_attention(spec).select ? kTopkKernel : kEntmaxKernel;
+    const Kernel& kernel = parse_attention(spec).selects() ? kTopkKernel : kEntmaxKernel;
     for (const Hard& hard : {hard_kinds()[0], hard_kinds()[1]}) {
       const HardProblem h = hard_problem(spec, hard, AttentionKind::kCausal, {530, 1, 300});
       const Results one = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);

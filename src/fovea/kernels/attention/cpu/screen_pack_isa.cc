@@ -133,7 +133,8 @@ struct KeyWords {
   int64_t stride() const { return side_by_side * size; }
   // Returns the place of a key's first one.
   char* first(const PackedKeys& p, int64_t key) const {
-    const int64_t group = key / side_by_side, place = key % side_by_side;
+    const int64_t group = key / side_by_side, at = key % side_by_side;
+    const int64_t place = side_by_side == kPairKeys ? place_of_pair_key(at) : at;
     return reinterpret_cast<char*>(p.words) + group * p.steps * stride() + place * size;
   }
 };

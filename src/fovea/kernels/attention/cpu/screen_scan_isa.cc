@@ -15,9 +15,12 @@
 namespace fovea::kernels {
 namespace {
 
-// A bit for each group with a hit, of the hits of `allowed` unless it is null. Both are read where they lie: a copy in
+// Hits are appended by units of as many keys as a vector has lanes, or one by one with short vectors.
+constexpr int kUnitKeys = kLanes == 8 ? 8 : kGroupKeys;
+
+// A bit for each unit with a hit, of the hits of `allowed` unless it is null. Both are read where they lie: a copy in
 // between would be stored in parts and loaded whole, and the load waits.
-uint32_t groups_with_hits(const uint16_t* hits, const uint64_t* allowed) {
+uint64_t units_with_hits(const uint16_t* hits, const uint64_t* allowed) {
 #if FOVEA_ISA >= 2
   const __m512i all = _mm512_loadu_si512(hits);
   return _mm512_test_epi16_mask(all, allowed == nullptr ? all : _mm512_loadu_si512(allowed));
@@ -25,28 +28,31 @@ uint32_t groups_with_hits(const uint16_t* hits, const uint64_t* allowed) {
   const auto missing = [&](int half) {
     const __m256i some = _mm256_loadu_si256((const __m256i*)hits + half);
     const __m256i kept = allowed == nullptr ? some : some & _mm256_loadu_si256((const __m256i*)allowed + half);
-    return _mm256_cmpeq_epi16(kept, _mm256_setzero_si256());
+    return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(kept, _mm256_setzero_si256())));
   };
-  // The pack instruction works on halves of 128 bits, so the quarters are put in order afterwards.
-  const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(missing(0), missing(1)), 0xd8);
-  return ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
+  return ~(missing(0) | uint64_t{missing(1)} << 32);
 #else
-  uint32_t groups = 0;
+  uint64_t units = 0;
   for (int g = 0; g < kBlockGroups; ++g) {
     const uint64_t kept = allowed == nullptr ? ~uint64_t{0} : allowed[g / 4] >> (g % 4 * 16);
-    groups |= ((hits[g] & kept) != 0 ? 1U : 0U) << g;
+    units |= ((hits[g] & kept) != 0 ? uint64_t{1} : 0) << g;
   }
-  return groups;
+  return units;
 #endif
 }
 
-// Loads scores straight from memory: a copy in between would be stored in halves and loaded whole, and the load waits.
+// The scores of the keys at ... at + kLanes - 1, where `at` is a multiple of kLanes, straight from memory: a copy in
+// between would be stored in halves and loaded whole, and the load waits.
 template <ScoreType kType>
 F scores_at(const ScreenedRow& row, int at) {
   if constexpr (kType == ScoreType::kInt16) {
     using Shorts = int16_t __attribute__((vector_size(2 * kLanes)));
+    constexpr int kTogether = kLanes < 8 ? kLanes : 8;
     Shorts raw;
-    std::memcpy(&raw, reinterpret_cast<const int16_t*>(row.scores) + at, sizeof raw);
+    for (int lane = 0; lane < kLanes; lane += kTogether) {
+      std::memcpy(reinterpret_cast<char*>(&raw) + lane * 2,
+                  reinterpret_cast<const int16_t*>(row.scores) + place_of_pair_key(at + lane), kTogether * 2);
+    }
     return to_float(__builtin_convertvector(raw, I));
   } else {
     const I raw = load_int(reinterpret_cast<const int32_t*>(row.scores) + at);
@@ -60,7 +66,8 @@ float score_at(const ScreenedRow& row, int at) {
   using Raw = std::conditional_t<kType == ScoreType::kInt16, int16_t,
                                  std::conditional_t<kType == ScoreType::kInt32, int32_t, float>>;
   Raw raw;
-  std::memcpy(&raw, reinterpret_cast<const char*>(row.scores) + at * static_cast<int>(sizeof raw), sizeof raw);
+  const int64_t place = kType == ScoreType::kInt16 ? place_of_pair_key(at) : at;
+  std::memcpy(&raw, reinterpret_cast<const char*>(row.scores) + place * static_cast<int64_t>(sizeof raw), sizeof raw);
   return static_cast<float>(raw);
 }
 
@@ -73,62 +80,44 @@ decltype(auto) with_type(const ScreenedRow& row, Work&& work) {
   return row.type == ScoreType::kInt32 ? work(Type<ScoreType::kInt32>{}) : work(Type<ScoreType::kFloat32>{});
 }
 
-// The hits of a block whose keys are allowed.
-class Hits {
- public:
-  explicit Hits(const ScreenedRow& row)
-      : hits_(row.hits), allowed_(row.allowed), groups_(groups_with_hits(row.hits, row.allowed)) {}
-  // A bit for each group that has one.
-  uint32_t groups() const { return groups_; }
-  uint32_t of_group(int group) const {
-    const uint32_t mask = hits_[group];
-    return allowed_ == nullptr ? mask : mask & static_cast<uint32_t>(allowed_[group / 4] >> (group % 4 * kGroupKeys));
-  }
-  int total() const {
-    int total = 0;
-    for (int w = 0; w < kBlockKeys / 64; ++w) {
-      uint64_t word;
-      std::memcpy(&word, hits_ + 4 * w, sizeof word);
-      total += __builtin_popcountll(allowed_ == nullptr ? word : word & allowed_[w]);
-    }
-    return total;
-  }
+// The marks of a unit's keys that are allowed.
+uint32_t marks_of(const ScreenedRow& row, int unit) {
+  using Marks = std::conditional_t<kUnitKeys == 8, uint8_t, uint16_t>;
+  Marks marks, allowed;
+  std::memcpy(&marks, reinterpret_cast<const char*>(row.hits) + unit * static_cast<int>(sizeof marks), sizeof marks);
+  if (row.allowed == nullptr) return marks;
+  std::memcpy(&allowed, reinterpret_cast<const char*>(row.allowed) + unit * static_cast<int>(sizeof marks),
+              sizeof marks);
+  return marks & allowed;
+}
 
- private:
-  const uint16_t* hits_;
-  const uint64_t* allowed_;
-  uint32_t groups_;
-};
-
-// Appends hits by whole groups of keys.
+// Without a branch for each hit, which would seldom be predicted.
 template <ScoreType kType>
-int64_t append_groups(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
+int64_t append_units(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
   const F factor = set(row.factor), bound = set(-row.bound);
-  for (uint32_t groups = hits.groups(); groups != 0; groups &= groups - 1) {
-    const int group = __builtin_ctz(groups);
-    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
-      const int at = group * kGroupKeys + lane;
-      const uint32_t marked = (hits.of_group(group) >> lane) & ((1U << kLanes) - 1);
-      compress_store(keys + count, marked, iota() + (row.first_key + at));
-      count += compress_store(bounds + count, marked, fma(scores_at<kType>(row, at), factor, bound));
-    }
+  const int32_t first_key = row.first_key;  // a copy: what is written might be the row, for all GCC knows
+  for (uint64_t units = units_with_hits(row.hits, row.allowed); units != 0; units &= units - 1) {
+    const int unit = __builtin_ctzll(units), at = unit * kUnitKeys;
+    const uint32_t marked = marks_of(row, unit);
+    compress_store(keys + count, marked, iota() + (first_key + at));
+    count += compress_store(bounds + count, marked, fma(scores_at<kType>(row, at), factor, bound));
   }
   return count;
 }
 
-// Appends hits one by one, two of a group of keys at a time whether there are as many or not: the end of a loop over
-// the hits themselves would seldom be predicted. What lies beyond the new count is overwritten later.
+// Two of a unit at a time, whether there are as many or not: the end of a loop over the hits themselves would seldom be
+// predicted. What lies beyond the new count is overwritten later.
 template <ScoreType kType>
-int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
+int64_t append_hits(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
   const float factor = row.factor, bound = row.bound;  // copies: what is written might be the row, for all GCC knows
   const int32_t first_key = row.first_key;
-  for (uint32_t groups = hits.groups(); groups != 0; groups &= groups - 1) {
-    const int group = __builtin_ctz(groups);
-    uint32_t marked = hits.of_group(group);
+  for (uint64_t units = units_with_hits(row.hits, row.allowed); units != 0; units &= units - 1) {
+    const int unit = __builtin_ctzll(units);
+    uint32_t marked = marks_of(row, unit);
     const int64_t end = count + __builtin_popcount(marked);
     do {
       for (int i = 0; i < 2; ++i) {
-        const int at = group * kGroupKeys + __builtin_ctz(marked | 1U << (kGroupKeys - 1));
+        const int at = unit * kUnitKeys + __builtin_ctz(marked | 1U << (kUnitKeys - 1));
         keys[count + i] = first_key + at;
         bounds[count + i] = score_at<kType>(row, at) * factor - bound;
         marked &= marked - 1;
@@ -138,12 +127,6 @@ int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int
     count = end;
   }
   return count;
-}
-
-// Whether a group seldom has more than two hits.
-bool are_scattered(const Hits& hits) {
-  if constexpr (kLanes == kGroupKeys) return false;
-  return hits.total() * 2 <= __builtin_popcount(hits.groups()) * 3;
 }
 
 template <ScoreType kType>
@@ -158,14 +141,21 @@ void sample_parts(const ScreenedRow& row, float* bounds) {
 
 template <ScoreType kType>
 ScoreMoments moments_of(const ScreenedRow& row) {
-  F total = set(0), squares = set(0);
-  for (int at = 0; at < kBlockKeys; at += kLanes) {
-    const F score = scores_at<kType>(row, at);
-    total = total + score;
-    squares = fma(score, score, squares);
+  constexpr int kVectors = 16 / kLanes;
+  F total = set(0), squares = set(0), highs[kVectors];
+  for (F& high : highs) high = set(-kInfinity);
+  for (int group = 0; group < kBlockKeys; group += 16) {
+    for (int v = 0; v < kVectors; ++v) {
+      const F score = scores_at<kType>(row, group + v * kLanes);
+      total = total + score;
+      squares = fma(score, score, squares);
+      highs[v] = max(highs[v], score);
+    }
   }
+  F high = highs[0];
+  for (int v = 1; v < kVectors; ++v) high = high + highs[v];
   const float mean = sum(total) / kBlockKeys, variance = sum(squares) / kBlockKeys - mean * mean;
-  return {mean * row.factor, variance > 0 ? __builtin_sqrtf(variance) * row.factor : 0};
+  return {mean * row.factor, variance > 0 ? __builtin_sqrtf(variance) * row.factor : 0, sum(high) / 16 * row.factor};
 }
 
 template <ScoreType kType>
@@ -243,10 +233,9 @@ float least_reaching(const float* values, int64_t count, float bound) {
 
 template <Isa kIsa>
 int64_t ScreenScan<kIsa>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
-  const Hits hits(row);
   return with_type(row, [&](auto type) {
-    return are_scattered(hits) ? append_hits<type.value>(row, hits, bounds, keys, count)
-                               : append_groups<type.value>(row, hits, bounds, keys, count);
+    if constexpr (kLanes == kUnitKeys) return append_units<type.value>(row, bounds, keys, count);
+    return append_hits<type.value>(row, bounds, keys, count);
   });
 }
 

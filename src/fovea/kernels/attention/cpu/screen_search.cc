@@ -79,7 +79,8 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
   row.threshold = row.guess = -kInfinity;
-  row.may_guess = selection_->k > 0 && !row.terms.any();  // terms change what one block says of the others
+  // Terms change what one block says of the others. Entmax's threshold soon comes as high by itself.
+  row.may_guess = selection_->k > 0 && !row.terms.any();
   row.first_whole = {};
   if (selection_->k > 0) {
     constexpr int32_t kFirst = 0;
@@ -89,6 +90,7 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
   }
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
+  row.per_step = 1 / double{row.packed.step};
   if (row.terms.any()) {
     // The rounding of the terms and of the sums with them, in the screened and in the exact score.
     constexpr float kRoundings = 16 * 0x1p-24F;
@@ -111,12 +113,13 @@ void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
     thresholds_[index] = std::bit_cast<uint32_t>(query.settled ? kInfinity : least);
     return;
   }
-  // The limit is one unit lower, because the division rounds. Sums stay below 2^30, or below 0x7fff in magnitude.
-  const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
+  // Sums stay below 2^30, or below 0x7fff in magnitude. The limit is lower by two units, because the product rounds,
+  // and the conversion towards zero.
+  constexpr double kLower = 2;
   const bool shorts = score_type(keys_->format) == ScoreType::kInt16;
-  const double most = shorts ? 0x7fff : 0x1p30;
-  const double bounded = query.settled ? most : std::clamp(units, -most, most);
-  const auto limit = static_cast<uint32_t>(static_cast<int32_t>(bounded));
+  const double most = shorts ? 0x7fff : 0x1p30, units = double{least} * query.per_step / block.step;
+  const double lower = query.settled ? most : std::clamp(units, kLower - most, most) - kLower;
+  const auto limit = static_cast<uint32_t>(static_cast<int32_t>(lower));
   thresholds_[index] = shorts ? in_both_halves(limit) : limit;
 }
 
@@ -354,7 +357,7 @@ void CandidateSearch::select(Rows rows) {
 
 // ---- a block of queries ----
 
-void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries) {
+void CandidateSearch::run(const ScreenSelection& selection, const PackedKeys& keys, float scale, int64_t num_queries) {
   selection_ = &selection;
   scale_ = scale;
   keys_ = &keys;

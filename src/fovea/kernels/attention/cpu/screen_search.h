@@ -13,6 +13,7 @@ struct ScreenedQuery {
   RowKeys keys;
   ScreenTerms terms;
   PackedQuery packed;
+  double per_step = 1;       // 1 / packed.step
   RowList list;              // values: lower bounds of scores in normalised units, or as RowList::threshold says
   bool direct = false;       // all competing keys are listed, without screening
   float threshold = 0;       // in normalised units; the final one is at or above it
@@ -40,7 +41,7 @@ class CandidateSearch {
   float* query(int64_t row) { return queries_.get() + row * width_; }
   // The caller fills `keys` of the first num_queries rows before run(), and reads their lists afterwards.
   ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
-  void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
+  void run(const ScreenSelection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
   // From now on, lists of top-k are left as screening makes them, so that tests see what the bounds let through.
   void leave_candidates() { leaves_candidates_ = true; }
   // Call this before the first run with other keys.
@@ -87,7 +88,7 @@ class CandidateSearch {
   uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};
   uint64_t allowed_[kBlockKeys / 64] = {};
   ThresholdGuess guess_;
-  const Selection* selection_ = nullptr;
+  const ScreenSelection* selection_ = nullptr;
   float scale_ = 1;
   bool leaves_candidates_ = false;
   const PackedKeys* keys_ = nullptr;

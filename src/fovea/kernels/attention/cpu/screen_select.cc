@@ -85,7 +85,7 @@ void drop_zeros(RowList& list) {
   list.count = screen_ops().prune(std::numeric_limits<float>::denorm_min(), list.values, list.keys, list.count);
 }
 
-void to_weights(const Selection& selection, const RowStats& stats, RowList& list) {
+void to_weights(const ScreenSelection& selection, const RowStats& stats, RowList& list) {
   const ScreenOps& ops = screen_ops();
   switch (selection.shape) {
     case WeightShape::kSoftmax:
@@ -105,13 +105,15 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
 }
 
 // Turns scores into weights for the first time. least_mu: as in select_row().
-RowStats solve(const Selection& selection, RowList& list, float least_mu) {
+RowStats solve(const ScreenSelection& selection, RowList& list, float least_mu) {
   const ScreenOps& ops = screen_ops();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   RowStats stats;
   stats.center = has_nan(list.values, list.count) ? nan : ops.greatest(list.values, list.count);
   if (selection.shape == WeightShape::kSoftmax) {
-    stats.norm = 1 / ops.exponentials(list.values, list.count, stats.center);
+    if (selection.sink) stats.center = std::max(stats.center, *selection.sink);  // a NaN stays: the first argument
+    const float of_sink = selection.sink ? std::exp(*selection.sink - stats.center) : 0;
+    stats.norm = 1 / (ops.exponentials(list.values, list.count, stats.center) + of_sink);
     scale_values(list, stats.norm);
     drop_zeros(list);
     return stats;
@@ -151,10 +153,9 @@ ScreenTerms terms_of(const AttentionProblem& problem, const OffsetTerms& terms, 
   return row;
 }
 
-Selection selection_of(const AttentionSpec& spec, const float* alpha) {
-  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
-  Selection selection;
-  if (spec.select) selection.k = spec.select->k;
+ScreenSelection selection_of(const AttentionSpec& spec, const float* alpha) {
+  ScreenSelection selection;
+  if (const TopK* top = spec.top_k()) selection.k = top->k;
   if (std::holds_alternative<Sparsemax>(spec.transform)) selection.shape = WeightShape::kEntmax;
   if (const auto* entmax = std::get_if<Entmax>(&spec.transform)) {
     selection.learned = entmax->learned;
@@ -162,17 +163,20 @@ Selection selection_of(const AttentionSpec& spec, const float* alpha) {
     selection.shape = of_head == 1 ? WeightShape::kSoftmax : WeightShape::kEntmax;
     if (of_head != 1) selection.power = EntmaxPower(of_head);
   }
-  if (std::holds_alternative<Relu>(spec.transform)) selection.shape = WeightShape::kRelu;
-  if (std::holds_alternative<Gelu>(spec.transform)) selection.shape = WeightShape::kGelu;
-  if (const auto* leaky = std::get_if<LeakyRelu>(&spec.transform)) {
-    selection.shape = WeightShape::kLeakyRelu;
-    selection.slope = static_cast<float>(leaky->slope);
+  if (const auto* sink = std::get_if<Sink>(&spec.transform)) {
+    selection.learned = sink->learned;
+    if (!sink->learned || alpha != nullptr) selection.sink = sink_of(spec.transform, alpha, 0);
+  }
+  if (is_pointwise(spec.transform)) {
+    const bool is_relu = std::holds_alternative<Relu>(spec.transform);
+    selection.shape = is_relu ? WeightShape::kRelu : WeightShape::kPointwise;
+    selection.pointwise = spec.transform;
   }
   return selection;
 }
 
 int64_t selected_per_row(const AttentionSpec& spec) {
-  if (spec.select) return spec.select->k;
+  if (const TopK* top = spec.top_k()) return top->k;
   const auto* entmax = std::get_if<Entmax>(&spec.transform);
   const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);
   return projects ? kSparseSupport : kWideSupport;
@@ -190,8 +194,8 @@ void find_keys(const AttentionSpec& spec, const Row& row, RowKeys& keys) {
   } else {
     keys.compete = spans(spec.pairs(), row);
   }
-  if (!spec.select || !spec.select->keep) return;
-  const std::vector<Span> all = keys.compete, keep = spans(*spec.select->keep, row);
+  if (!spec.keep) return;
+  const std::vector<Span> all = keys.compete, keep = spans(*spec.keep, row);
   intersect(all, keep, keys.stay);
   subtract(all, keep, keys.compete);
 }
@@ -203,7 +207,7 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count) 
   return count;
 }
 
-RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
+RowStats select_row(const ScreenSelection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
                     float least_mu) {
   float threshold = -kInfinity;
   if (list.threshold) {
@@ -222,34 +226,46 @@ RowStats select_row(const Selection& selection, const RowScores& scores, const R
   return stats;
 }
 
-void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
-                   RowList& list) {
+void recompute_row(const ScreenSelection& selection, const RowScores& scores, const RowKeys& keys,
+                   const RowStats& stats, RowList& list) {
   add_scores(scores, 0, list);
   choose(scores, keys, stats.threshold, list);
   to_weights(selection, stats, list);
 }
 
-void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float s = saved[i];
-    if (selection.shape == WeightShape::kGelu) {
-      weights[i] = 0.5F * s * std::erfc(-s * 0.70710678F);
-    } else if (selection.shape == WeightShape::kLeakyRelu) {
-      weights[i] = s < 0 ? s * selection.slope : s;
-    } else {
-      weights[i] = s;
-    }
-  }
+// Calls work(transform) with the selection's pointwise transform.
+template <class Work>
+void with_pointwise(const ScreenSelection& selection, Work&& work) {
+  std::visit(
+      [&]<class T>(const T& transform) {
+        if constexpr (T::kPointwise) work(transform);
+      },
+      selection.pointwise);
 }
 
-RowWeights row_weights(const Selection& selection, const float* values, int64_t count, float* scratch) {
+void saved_to_weights(const ScreenSelection& selection, const float* saved, int64_t count, float* weights) {
+  if (!selection.saves_scores()) {
+    std::copy_n(saved, count, weights);
+    return;
+  }
+  with_pointwise(selection, [&](const auto& transform) {
+    for (int64_t i = 0; i < count; ++i) weights[i] = transform.weight(saved[i]);
+  });
+}
+
+RowWeights row_weights(const ScreenSelection& selection, const float* values, int64_t count, float* scratch) {
   if (selection.shape == WeightShape::kSoftmax) return {values, values, count};
   if (selection.shape != WeightShape::kEntmax) return {values, nullptr, count};
   screen_ops().entmax_derivatives(selection.power, values, count, scratch);
   return {values, scratch, count};
 }
 
-// ds = U (dp - sum(U dp) / sum U). U is p^(2 - alpha) for entmax, and p for softmax, whose sum is 1 up to rounding.
+double sink_weight(const ScreenSelection& selection, const RowStats& stats) {
+  return selection.sink ? std::exp(double{*selection.sink} - stats.center) * stats.norm : 0;
+}
+
+// ds = U (dp - sum(U dp) / sum U). U is p^(2 - alpha) for entmax, and p for softmax, whose sum is 1 up to rounding with
+// that of the sink.
 double gradient_mean(const RowWeights& row, const float* gradients) {
   if (row.derivatives == nullptr) return 0;
   // Four separate sums, because a single one would wait for each addition.
@@ -264,12 +280,12 @@ double gradient_mean(const RowWeights& row, const float* gradients) {
     for (int64_t j = 0; j < kSums; ++j) add(i + j, j);
   }
   for (; i < row.count; ++i) add(i, 0);
-  const double all = (mass[0] + mass[1]) + (mass[2] + mass[3]);
+  const double all = (mass[0] + mass[1]) + (mass[2] + mass[3]) + row.sink;
   return all == 0 ? 0 : ((moment[0] + moment[1]) + (moment[2] + moment[3])) / all;
 }
 
-void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients) {
-  const auto [values, derivatives, count] = row;
+void score_gradients(const ScreenSelection& selection, const RowWeights& row, double mean, float* gradients) {
+  const auto [values, derivatives, count, sink] = row;
   const auto row_mean = static_cast<float>(mean);
   switch (selection.shape) {
     case WeightShape::kSoftmax:
@@ -278,20 +294,18 @@ void score_gradients(const Selection& selection, const RowWeights& row, double m
       return;
     case WeightShape::kRelu:  // only positive scores are listed
       return;
-    case WeightShape::kGelu:
-      for (int64_t i = 0; i < count; ++i) {
-        const float s = values[i];
-        gradients[i] *= 0.5F * std::erfc(-s * 0.70710678F) + s * 0.39894228F * std::exp(-0.5F * s * s);
-      }
-      return;
-    case WeightShape::kLeakyRelu:
-      for (int64_t i = 0; i < count; ++i) gradients[i] *= values[i] > 0 ? 1 : selection.slope;
+    case WeightShape::kPointwise:
+      with_pointwise(selection, [&](const auto& transform) {
+        for (int64_t i = 0; i < row.count; ++i) gradients[i] *= transform.slope(row.values[i]);
+      });
       return;
   }
 }
 
-// Like EntmaxAlpha in entmax-inl.h, where the names are explained.
-double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients) {
+// For entmax like EntmaxAlpha in entmax-inl.h, where the names are explained. The sink's value, and so its gradient, is
+// 0.
+double learned_gradient(const ScreenSelection& selection, const RowWeights& row, double mean, const float* gradients) {
+  if (selection.sink) return -row.sink * mean;
   const double b = selection.power.slope;
   double mass = 0, sum_q = 0, sum_r = 0, sum_pl = 0, grad_p = 0, grad_q = 0, grad_r = 0, grad_pl = 0;
   for (int64_t i = 0; i < row.count; ++i) {

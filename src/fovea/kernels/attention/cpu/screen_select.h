@@ -11,20 +11,21 @@
 // Selects the keys of a row that stay, and computes their weights.
 namespace fovea::kernels {
 
-enum class WeightShape : uint8_t { kSoftmax, kEntmax, kRelu, kGelu, kLeakyRelu };
+enum class WeightShape : uint8_t { kSoftmax, kEntmax, kRelu, kPointwise };
 
 // An AttentionSpec without its pairs, for one head.
-struct Selection {
+struct ScreenSelection {
   int64_t k = 0;  // 0: no top-k
   WeightShape shape = WeightShape::kSoftmax;
   EntmaxPower power{2};
-  float slope = 0;       // leaky-relu
-  bool learned = false;  // entmax(learned)
+  Transform pointwise;   // of the shape kPointwise
+  bool learned = false;  // entmax(learned), sink
+  std::optional<float> sink = std::nullopt;
   // Whether the saved values are scores instead of weights.
-  bool saves_scores() const { return shape == WeightShape::kGelu || shape == WeightShape::kLeakyRelu; }
+  bool saves_scores() const { return shape == WeightShape::kPointwise; }
 };
-// alpha: the head's value, for entmax(learned).
-Selection selection_of(const AttentionSpec& spec, const float* alpha);
+// alpha: the head's value, if the transform learns one.
+ScreenSelection selection_of(const AttentionSpec& spec, const float* alpha);
 
 // An estimate of the number of keys that stay in a row of thousands.
 int64_t selected_per_row(const AttentionSpec& spec);
@@ -42,8 +43,8 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
 // The numbers that turn a row's exact scores into weights again; saved for backward.
 struct RowStats {
   float threshold = 0;  // scores of competing keys below it are dropped
-  float center = 0;     // the greatest score
-  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: the root
+  float center = 0;     // the greatest score, or the sink if that is greater
+  float norm = 0;       // softmax: 1 / sum of exponentials, with the sink's; entmax: the root
   float blend = 1;      // entmax above alpha 2 (entmax_solve.h)
 };
 constexpr int64_t kRowStats = 4;
@@ -88,13 +89,16 @@ struct RowScores {
 // `list` holds candidates among the competing keys, at least all that can be selected. Selects exactly, adds the keys
 // that stay, turns scores into weights (or, for saves_scores(), leaves them) and drops keys without a weight. least_mu:
 // a lower bound of entmax's mu.
-RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
+RowStats select_row(const ScreenSelection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
                     float least_mu);
 // Repeats select_row() from what it returned, for a list of all competing keys, and gives the same bits.
-void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
-                   RowList& list);
+void recompute_row(const ScreenSelection& selection, const RowScores& scores, const RowKeys& keys,
+                   const RowStats& stats, RowList& list);
 // Turns saved values into weights. This is a copy unless saves_scores().
-void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights);
+void saved_to_weights(const ScreenSelection& selection, const float* saved, int64_t count, float* weights);
+
+// The weight of the row's sink; 0 without one.
+double sink_weight(const ScreenSelection& selection, const RowStats& stats);
 
 // A row's saved values, and the derivatives of its weights in its scores, up to a factor of the row. Only softmax and
 // entmax have derivatives; functions of single scores have none.
@@ -102,16 +106,17 @@ struct RowWeights {
   const float* values = nullptr;
   const float* derivatives = nullptr;
   int64_t count = 0;
+  double sink = 0;  // sink_weight()
 };
 // scratch: [count] and room for 16 more; the derivatives may lie there.
-RowWeights row_weights(const Selection& selection, const float* values, int64_t count, float* scratch);
+RowWeights row_weights(const ScreenSelection& selection, const float* values, int64_t count, float* scratch);
 
 // Compute gradients of scores from gradients of weights, in two steps, so that a row can be worked on in parts: first
 // the row's mean, then each element.
 double gradient_mean(const RowWeights& row, const float* gradients);
-void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients);
-// Returns the row's part of alpha's gradient, from the gradients of the weights less `mean`: a constant of the row
-// contributes nothing except rounding.
-double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients);
+void score_gradients(const ScreenSelection& selection, const RowWeights& row, double mean, float* gradients);
+// Returns the row's part of the gradient of what the transform learns, alpha or the sink: from the gradients of the
+// weights less `mean`, because a constant of the row contributes nothing to alpha's except rounding.
+double learned_gradient(const ScreenSelection& selection, const RowWeights& row, double mean, const float* gradients);
 
 }  // namespace fovea::kernels

@@ -34,9 +34,12 @@ inline float row_max(const float* s, int64_t n) {
   return greatest(top);
 }
 
-// Rows four at a time: their chains of sums and exponentials run side by side.
-struct SoftmaxRow {
-  static constexpr int kStats = 2;  // maximum, 1 / sum
+// Softmax, with a sink or without. Rows four at a time: their chains of sums and exponentials run side by side.
+template <bool kHasSink>
+struct SoftmaxRows {
+  static constexpr int kStats = 2;  // maximum, 1 / sum; both count the sink
+  float sink = 0;
+  double grad_alpha = 0;  // of the sink, over the rows seen
 
   void weigh(const NewRows& rows, int64_t count, float* factors) const {
     int64_t r = 0;
@@ -51,9 +54,9 @@ struct SoftmaxRow {
 
  private:
   template <int kRows>
-  static void weigh_some(const NewRows& rows, float* factors) {
+  void weigh_some(const NewRows& rows, float* factors) const {
     F most[kRows], total[kRows];
-    for (int r = 0; r < kRows; ++r) most[r] = set(kLowest), total[r] = set(0);
+    for (int r = 0; r < kRows; ++r) most[r] = set(kHasSink ? sink : kLowest), total[r] = set(0);
     for (int64_t j = 0; j < rows.n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) most[r] = max(load(rows.row(r) + j), most[r]);
     }
@@ -70,7 +73,7 @@ struct SoftmaxRow {
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      const float all = sum(total[r]);
+      const float all = sum(total[r]) + (kHasSink ? above_sink(top[r]) : 0);
       factors[r] = all == 0 ? 0.0F : 1.0F / all;
       if (float* stats = rows.stats_of(r)) {
         stats[0] = top[r];
@@ -79,8 +82,11 @@ struct SoftmaxRow {
     }
   }
 
+  // exp(sink - top)
+  float above_sink(float top) const { return greatest(exp_below_one(set(sink) - set(top))); }
+
   template <int kRows>
-  static void backward_some(const OldRows& rows, float* grads) {
+  void backward_some(const OldRows& rows, float* grads) {
     F top[kRows], factor[kRows], dot[kRows];
     for (int r = 0; r < kRows; ++r) {
       top[r] = set(rows.stats_of(r)[0]);
@@ -94,7 +100,11 @@ struct SoftmaxRow {
         store(rows.row(r) + j, p);
       }
     }
-    for (int r = 0; r < kRows; ++r) dot[r] = set(sum(dot[r]));
+    for (int r = 0; r < kRows; ++r) {
+      const float all = sum(dot[r]);
+      dot[r] = set(all);
+      if (kHasSink) grad_alpha -= double{above_sink(rows.stats_of(r)[0]) * rows.stats_of(r)[1]} * all;
+    }
     for (int64_t j = 0; j < rows.n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) {
         float* g = grads + r * rows.stride + j;
@@ -103,6 +113,8 @@ struct SoftmaxRow {
     }
   }
 };
+
+using SoftmaxRow = SoftmaxRows<false>;
 
 // A row of scores to weights that do not depend on each other: value of a function, none for a masked score.
 template <class Function>
@@ -169,6 +181,37 @@ struct LeakyReluFunction {
   F value(F x) const { return select(less(x, set(0)), x * set(negative), x); }
   F slope(F x) const { return select(less(set(0), x), set(1.0F), select(is_nan(x), x, set(negative))); }
 };
+
+struct SigmoidFunction {
+  static constexpr bool kNothingBelowZero = false;
+  float bias = 0;
+  F value(F x) const {
+    const F below = set(0) - (x + set(bias));  // at most 88, where the exponential ends; NaN stays: the second argument
+    return zero_if_tiny(set(1.0F) / (set(1.0F) + exp_below_one(min(set(88.0F), below))));
+  }
+  F slope(F x) const {
+    const F p = value(x);
+    return p * (set(1.0F) - p);
+  }
+};
+
+// Calls work(function) if the transform is pointwise; returns whether it is.
+template <class Work>
+bool with_pointwise(const Transform& transform, Work&& work) {
+  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu, Sigmoid, Sink>);
+  if (std::holds_alternative<Relu>(transform)) {
+    work(ReluFunction{});
+  } else if (std::holds_alternative<Gelu>(transform)) {
+    work(GeluFunction{});
+  } else if (const auto* leaky = std::get_if<LeakyRelu>(&transform)) {
+    work(LeakyReluFunction{static_cast<float>(leaky->negative)});
+  } else if (const auto* sigmoid = std::get_if<Sigmoid>(&transform)) {
+    work(SigmoidFunction{static_cast<float>(sigmoid->bias)});
+  } else {
+    return false;
+  }
+  return true;
+}
 
 struct EntmaxRow {
   static constexpr int kStats = 2;  // the greatest score, the root (entmax_solve.h)

@@ -121,12 +121,14 @@ std::vector<std::string> with_extras(const std::vector<SpecName>& names, std::in
 
 // Patterns and transforms as the lists have them, and what is made of several or takes another way.
 std::vector<AttentionSpec> systematic_specs() {
-  const std::vector<std::string> transforms = with_extras(transform_names(), {"entmax(1.5)", "entmax(2.5)"});
+  const std::vector<std::string> transforms =
+      with_extras(transform_names(), {"entmax(1.5)", "entmax(2.5)", "sigmoid(-2)", "sink(3)"});
   std::vector<AttentionSpec> out;
   for (const std::string& pairs :
        with_extras(pattern_names(),
                    {"window(4)|global(1)|random(3)", "(window(9)|global(2))&local(20)", "local(3)&global(1)"})) {
-    for (const char* select : {"", "+topk(1)", "+topk(4)", "+topk(3,keep=window(2))", "+topk(3,keep=random(2))"}) {
+    for (const char* select : {"", "+topk(1)", "+topk(4)", "+topk(3,keep=window(2))", "+topk(3,keep=random(2))",
+                               "+top-p(0.7)", "+top-p(0.4,keep=window(2))"}) {
       for (const std::string& transform : transforms)
         out.push_back(parse_attention(cat(pairs, select, "+", transform)));
     }
@@ -225,7 +227,11 @@ constexpr std::array kLongSpecs = {"full",
                                    "strided(30)",
                                    "fixed(50,4)",
                                    "window(32)|global(3)",
-                                   "blocks(50,1)"};
+                                   "blocks(50,1)",
+                                   "sigmoid(-5)",
+                                   "sink",
+                                   "topk(12)+sink",
+                                   "window(64)+sink(4)"};
 
 std::vector<Case> long_cases(const Suite& suite) {
   std::vector<Case> out;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
+#include <variant>
 
 #include "fovea/kernels/attention/testing/naive.h"
 #include "fovea/kernels/attention/testing/oracle_pair.h"
@@ -10,35 +12,54 @@ namespace {
 
 constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
 
-// The scores that compete for the k places, in descending order.
+// The scores that compete for being selected, in descending order.
 std::vector<double> competing(const OracleInput& in, int64_t query, const double* scores) {
   const Row row = row_of(in, query);
   std::vector<double> out;
-  if (!in.spec.select) return out;
+  if (!in.spec.selects()) return out;
   for (int64_t key = 0; key < in.num_keys; ++key)
-    if (oracle_candidate(in, row, query, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
+    if (oracle_candidate(in, row, query, key) && !(in.spec.keep && contains(*in.spec.keep, row, key)))
       out.push_back(scores[key]);
   std::sort(out.begin(), out.end(), std::greater<>());
   return out;
 }
 
-// The k-th score of the others is apart from the next.
-bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& others, double doubt) {
-  if (!in.spec.select) return false;
-  const auto k = static_cast<size_t>(in.spec.select->k);
-  if (others.size() <= k) return false;
-  for (size_t i = 1; i < others.size(); ++i) {
-    const double gap = std::abs(others[i] - others[k - 1]);
-    if (gap != 0 && gap < doubt) return true;
+double threshold_of(const OracleInput& in, const std::vector<double>& others) {
+  if (others.empty()) return -INFINITY;
+  return std::visit([&](const auto& s) { return s.threshold(std::span<const double>(others)); }, in.spec.selection);
+}
+
+// Rounding of scores, each by up to `doubt`, moves the threshold to another of the scores.
+bool is_near(const All&, const std::vector<double>&, double) { return false; }
+bool is_near(const TopK&, const std::vector<double>&, double) { return false; }
+// The share of the weights down to some score is about p. Factors exp(doubt) on these weights and exp(-doubt) on the
+// others move a share a by 2 doubt a (1 - a), half of `doubt` at most; sums of some hundred floats round by less than
+// 1e-6.
+bool is_near(const TopP& top, const std::vector<double>& others, double doubt) {
+  const double moves = doubt / 2 + 1e-6;
+  double total = 0, sum = 0;
+  for (const double score : others) total += std::exp(score - others[0]);
+  for (const double score : others) {
+    sum += std::exp(score - others[0]);
+    if (std::abs(sum / total - top.p) < moves) return true;
   }
   return false;
 }
 
+// Rounding of scores can change which of them are selected.
+bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& others, double doubt) {
+  const double threshold = threshold_of(in, others);
+  if (std::isinf(threshold)) return false;
+  for (const double score : others) {
+    const double gap = std::abs(score - threshold);
+    if (gap != 0 && gap < doubt) return true;
+  }
+  return std::visit([&](const auto& s) { return is_near(s, others, doubt); }, in.spec.selection);
+}
+
 // The score that a key of the row must reach to be selected; a key that stays whatever its score may lie below.
 double least_selected(const OracleInput& in, const std::vector<double>& others) {
-  if (!in.spec.select || in.spec.select->keep) return -INFINITY;
-  const auto k = static_cast<size_t>(in.spec.select->k);
-  return others.size() <= k ? -INFINITY : others[k - 1];
+  return in.spec.keep ? -INFINITY : threshold_of(in, others);
 }
 
 // In units of kDoubt. If a score is further from the edge of the support, rounding moves it by so small a part of its
@@ -54,7 +75,9 @@ struct RowTruth {
 bool derivative_is_doubtful(const OracleInput& in, const RowTruth& row, double doubt) {
   const double alpha = alpha_of(in);
   const bool normalised = is_normalised(in.spec.transform);
-  if ((normalised && alpha <= 1.5) || std::holds_alternative<Gelu>(in.spec.transform)) return false;
+  const bool smooth =
+      std::holds_alternative<Gelu>(in.spec.transform) || std::holds_alternative<Sigmoid>(in.spec.transform);
+  if ((normalised && alpha <= 1.5) || smooth) return false;
   double edge = 0;  // in units of the score
   for (int64_t key = 0; key < in.num_keys; ++key)
     if (normalised && row.weights[key] > 0)

@@ -32,11 +32,15 @@ Results run(const Suite& suite, const Case& c, const Inputs& inputs, int threads
 // The suite's part of the cases, on inputs drawn so.
 int against_oracle(const Suite& suite, const std::vector<Case>& cases, const Draw& draw) {
   int ran = 0, undecided = 0;
+  std::string which;
   for (Case& c : part_of(suite, cases)) {
     Inputs inputs;
     std::vector<Truth> truths;
     if (!draw_clear(c, draw, inputs, truths)) {
-      ++undecided;
+      // Huge and tiny inputs make scores nearly equal, and rounding then decides which key top-p keeps last.
+      const bool nearly_equal = draw.q != 1 || draw.k != 1;
+      undecided += nearly_equal && std::holds_alternative<TopP>(c.problem.spec.selection) ? 0 : 1;
+      which += "\n" + title(suite, c);
       continue;
     }
     ++ran;
@@ -44,7 +48,7 @@ int against_oracle(const Suite& suite, const std::vector<Case>& cases, const Dra
     EXPECT_EQ(wrong, "") << title(suite, c);
   }
   // A part of the long cases is a handful, of which one may be undecided.
-  EXPECT_LE(undecided, std::max(1, ran / 10)) << "cases without inputs on which rounding decides nothing";
+  EXPECT_LE(undecided, std::max(1, ran / 10)) << "cases without inputs on which rounding decides nothing:" << which;
   return ran;
 }
 
@@ -172,13 +176,16 @@ void check_spoilt_head(const Spoilt& x, size_t index, int64_t h) {
         if (x.after.out.bits(s.q_begin + i, h, e) == x.before.out.bits(s.q_begin + i, h, e)) continue;
         // A head with a number that is not finite is computed without tiles: sums that differ by 2^-16 of their terms,
         // then round to 8 bits. Its keys are not screened either: in float32 the threshold of entmax is found from sums
-        // over other lists, with keys of weight zero between the others, and differs in its last places.
+        // over other lists, with keys of weight zero between the others, and differs in its last places. So may the
+        // reference's sums with a sink, as it then takes the keys of a row by themselves.
         const bool is_narrow = x.problem.dtype == DType::kBFloat16;
         const double before = x.before.out.get(s.q_begin + i, h, e);
         const double terms = greatest_of_row(right, i * x.problem.head_dim, x);
         const double bound =
             (is_narrow ? 0x1p-7 : 0x1p-20) * std::abs(before) + (is_narrow ? 0x1p-13 : 0x1p-20) * terms;
-        EXPECT_TRUE(is_narrow || print(x.problem.spec).find("entmax") != std::string::npos)
+        const bool has_sink = std::holds_alternative<Sink>(x.problem.spec.transform);
+        EXPECT_TRUE(is_narrow || (x.suite.zero_weights_spoil && has_sink) ||
+                    print(x.problem.spec).find("entmax") != std::string::npos)
             << "row " << i << ", " << x.what;
         EXPECT_NEAR(x.after.out.get(s.q_begin + i, h, e), before, bound) << "row " << i << ", " << x.what;
       } else if (!std::isfinite(expected) && is_decided(right, s, i, x.place)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
+#include <variant>
 
 #include "fovea/kernels/attention/testing/oracle_pair.h"
 
@@ -13,11 +15,6 @@ using Floats = std::vector<float>;
 
 Floats narrow(const std::vector<double>& x) { return {x.begin(), x.end()}; }
 std::vector<double> widen(const Floats& x) { return {x.begin(), x.end()}; }
-
-double slope_of(const Transform& t) {
-  const auto* leaky = std::get_if<LeakyRelu>(&t);
-  return leaky ? leaky->slope : 0;
-}
 
 Floats softmax(const Floats& s) {
   const float top = *std::max_element(s.begin(), s.end());
@@ -47,14 +44,14 @@ Floats entmax(const Floats& s, float alpha) {
   return p;
 }
 
-float activate(const Transform& t, float s) {
-  if (std::holds_alternative<Gelu>(t)) return s * 0.5F * std::erfc(-s * 0.70710678F);
-  return s > 0 ? s : static_cast<float>(slope_of(t)) * s;
-}
-float slope_at(const Transform& t, float s) {
-  if (std::holds_alternative<Gelu>(t))
-    return 0.5F * std::erfc(-s * 0.70710678F) + s * 0.39894228F * std::exp(-s * s / 2);
-  return s > 0 ? 1 : static_cast<float>(slope_of(t));
+// The value and the slope of a pointwise transform.
+std::pair<float, float> activate(const Transform& transform, float s) {
+  return std::visit(
+      [&]<class T>(const T& t) -> std::pair<float, float> {
+        if constexpr (T::kPointwise) return {t.weight(s), t.slope(s)};
+        return {};
+      },
+      transform);
 }
 
 // The keys of a row that its scores in float select.
@@ -62,17 +59,15 @@ std::vector<size_t> selected_in_float(const OracleInput& in, int64_t query, cons
   const Row row = row_of(in, query);
   std::vector<size_t> out;
   Floats others;
-  const auto kept = [&](size_t key) {
-    return !in.spec.select || (in.spec.select->keep && contains(*in.spec.select->keep, row, static_cast<int64_t>(key)));
-  };
+  const auto kept = [&](size_t key) { return in.spec.keep && contains(*in.spec.keep, row, static_cast<int64_t>(key)); };
   const auto candidate = [&](size_t key) { return oracle_candidate(in, row, query, static_cast<int64_t>(key)); };
   for (size_t key = 0; key < scores.size(); ++key)
     if (candidate(key) && !kept(key)) others.push_back(scores[key]);
   float threshold = -INFINITY;
-  if (in.spec.select && others.size() > static_cast<size_t>(in.spec.select->k)) {
-    const auto kth = others.begin() + in.spec.select->k - 1;
-    std::nth_element(others.begin(), kth, others.end(), std::greater<>());
-    threshold = *kth;
+  if (!others.empty()) {
+    std::sort(others.begin(), others.end(), std::greater<>());
+    threshold =
+        std::visit([&](const auto& s) { return s.threshold(std::span<const float>(others)); }, in.spec.selection);
   }
   for (size_t key = 0; key < scores.size(); ++key)
     if (candidate(key) && (kept(key) || scores[key] >= threshold)) out.push_back(key);
@@ -158,16 +153,23 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   const std::vector<size_t> keys = selected_in_float(in, static_cast<int64_t>(query), scores);
   if (keys.empty()) return;
   Floats s, p, dp, u;
+  const std::optional<double> sink = sink_of(in);
+  float of_sink = 0;
   for (const size_t key : keys) s.push_back(scores[key]);
   const Transform& t = in.spec.transform;
   if (!is_normalised(t)) {
-    for (const float x : s) p.push_back(activate(t, x)), u.push_back(slope_at(t, x));
+    for (const float x : s) {
+      const auto [weight, slope] = activate(t, x);
+      p.push_back(weight), u.push_back(slope);
+    }
   } else {
+    if (sink) s.push_back(static_cast<float>(*sink));
     p = alpha == 1 ? softmax(s) : entmax(s, alpha);
+    if (sink) of_sink = p.back(), p.pop_back();
     for (const float x : p) u.push_back(x > 0 ? std::pow(x, 2 - alpha) : 0);
   }
   const float* grad = head.grad_out.data() + query * width;
-  float along = 0, total = 0;
+  float along = 0, total = of_sink;
   for (size_t i = 0; i < keys.size(); ++i) {
     const float factor = in.factor.empty() ? 1 : static_cast<float>(in.factor[query * n + keys[i]]);
     add_scaled(head.out.data() + query * width, p[i] * factor, head.v.data() + keys[i] * width, width);
@@ -189,6 +191,7 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   }
   const auto* entmax_spec = std::get_if<Entmax>(&t);
   if (entmax_spec && entmax_spec->learned) head.dalpha += share_of_alpha(p, dp, alpha);
+  if (sink) head.dalpha -= of_sink * along / total;
 }
 
 // The inputs of magnitudes() for one weighed key.
@@ -211,7 +214,7 @@ RowCotangents row_of(const OracleInput& in, const HeadCotangents& given, size_t 
 // not eight roundings of it, 8 * 2^-24, as the comparison allows for the others.
 double share_in_doubt(const OracleInput& in, double weight) {
   constexpr double kLeastWeight = 0x1p-109, kWhole = 0x1p21;
-  return std::holds_alternative<Softmax>(in.spec.transform) && weight < kLeastWeight ? kWhole : 1;
+  return alpha_of(in) == 1 && is_normalised(in.spec.transform) && weight < kLeastWeight ? kWhole : 1;
 }
 
 // score: the magnitude of the row's scores.
@@ -248,6 +251,18 @@ void add_term_magnitudes(HeadValues& m, const PairPlace& at, double dscore) {
   const double scaled = std::abs(at.in.scale) * dscore;
   add_magnitudes(m.queries.data() + query, scaled, has.rows.values.data() + row, width);
   add_magnitudes(m.rows.data() + row, scaled, has.queries.data() + query, width);
+}
+
+// The weight of the row's sink; 0 without one.
+double sink_weight(const OracleInput& in, const OracleOutput& output, size_t query) {
+  const std::optional<double> sink = sink_of(in);
+  if (!sink) return 0;
+  double sum = 1;  // of all weights, divided by the sink's
+  for (size_t key = 0; key < static_cast<size_t>(in.num_keys); ++key) {
+    const size_t at = query * static_cast<size_t>(in.num_keys) + key;
+    if (output.weights[at] != 0) sum += std::exp(output.scores[at] - *sink);
+  }
+  return 1 / sum;
 }
 
 double alpha_magnitude(const std::vector<Term>& terms, double alpha) {
@@ -301,7 +316,10 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const H
     double score = 0;
     for (size_t key = 0; key < n; ++key) score = std::max(score, score_magnitude({in, query, key}));
     const std::vector<Term> terms = terms_of(in, output, query, grad, score);
-    double along = 0, bent_along = 0, total = 0, bent_total = 0;
+    if (terms.empty()) continue;
+    const double of_sink = sink_weight(in, output, query);
+    if (const std::optional<double> sink = sink_of(in)) score = std::max(score, std::abs(*sink));
+    double along = 0, bent_along = 0, total = of_sink, bent_total = of_sink;
     for (const Term& t : terms) {
       along += t.slope * t.grad, total += t.slope;
       bent_along += t.bent * t.grad, bent_total += t.bent;
@@ -319,6 +337,7 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const H
       add_term_magnitudes(m, at, dscore);
       if (has.sums.count > 0) m.sums[at.by_query(has.sums)] += std::abs(weight);
     }
+    m.alpha += (1 + score) * of_sink * mean;
     if (alpha_of(in) != 1) m.alpha += (1 + score) * alpha_magnitude(terms, alpha_of(in));
   }
   return m;

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 #include <numbers>
+#include <span>
+#include <variant>
 
 namespace fovea::kernels {
 namespace {
@@ -12,9 +14,6 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Values = std::vector<double>;
-
-double phi(double s) { return std::exp(-s * s / 2) / std::sqrt(2 * std::numbers::pi); }  // normal density
-double cumulative(double s) { return std::erfc(-s / std::numbers::sqrt2) / 2; }          // its integral, Phi
 
 double greatest(const Values& s) { return *std::max_element(s.begin(), s.end()); }
 
@@ -90,25 +89,23 @@ Values weigh(const Softmax&, double, const Values& s) {
   for (double& x : p) x /= sum;
   return p;
 }
+double score_of(const Sink& sink, double learned) { return sink.learned ? learned : sink.score; }
+Values weigh(const Sink& sink, double learned, Values s) {
+  s.push_back(score_of(sink, learned));
+  Values p = weigh(Softmax{}, 0, s);
+  p.pop_back();
+  return p;
+}
 Values weigh(const Sparsemax&, double, const Values& s) { return entmax(s, 2); }
 Values weigh(const Entmax& transform, double learned, const Values& s) {
   const double alpha = alpha_of(transform, learned);
   return alpha == 1 ? weigh(Softmax{}, 0, s) : entmax(s, alpha);
 }
-Values each(const Values& s, const std::function<double(double)>& f) {
+template <class Pointwise>
+Values weigh(const Pointwise& transform, double, const Values& s) {
   Values p;
-  for (const double x : s) p.push_back(f(x));
+  for (const double x : s) p.push_back(x == -kInfinity ? 0 : transform.weight(x));
   return p;
-}
-Values weigh(const Relu&, double, const Values& s) {
-  return each(s, [](double x) { return x > 0 ? x : 0; });
-}
-// The limit at minus infinity, where 0 times infinity would be NaN.
-Values weigh(const Gelu&, double, const Values& s) {
-  return each(s, [](double x) { return x == -kInfinity ? 0 : x * cumulative(x); });
-}
-Values weigh(const LeakyRelu& transform, double, const Values& s) {
-  return each(s, [&](double x) { return x > 0 ? x : transform.slope * x; });
 }
 
 // ---- backward: gradient of the scores from that of the weights, and what alpha gets ----
@@ -145,25 +142,26 @@ RowGradient entmax_back(double alpha, const WeighedRow& row) {
   return out;
 }
 RowGradient back(const Softmax&, double, const WeighedRow& row) { return entmax_back(1, row); }
+// The sink is one more key, whose value is 0.
+RowGradient back(const Sink& sink, double learned, const WeighedRow& row) {
+  Values scores = row.scores, grad = row.grad;
+  scores.push_back(score_of(sink, learned)), grad.push_back(0);
+  RowGradient out = entmax_back(1, {scores, weigh(Softmax{}, 0, scores), grad});
+  out.alpha = sink.learned ? out.scores.back() : 0;
+  out.scores.pop_back();
+  return out;
+}
 RowGradient back(const Sparsemax&, double, const WeighedRow& row) { return entmax_back(2, row); }
 RowGradient back(const Entmax& transform, double learned, const WeighedRow& row) {
   RowGradient out = entmax_back(alpha_of(transform, learned), row);
   if (!transform.learned) out.alpha = 0;
   return out;
 }
-RowGradient each_back(const WeighedRow& row, const std::function<double(double)>& derivative) {
+template <class Pointwise>
+RowGradient back(const Pointwise& transform, double, const WeighedRow& row) {
   RowGradient out;
-  for (size_t i = 0; i < row.grad.size(); ++i) out.scores.push_back(row.grad[i] * derivative(row.scores[i]));
+  for (size_t i = 0; i < row.grad.size(); ++i) out.scores.push_back(row.grad[i] * transform.slope(row.scores[i]));
   return out;
-}
-RowGradient back(const Relu&, double, const WeighedRow& row) {
-  return each_back(row, [](double s) { return s > 0 ? 1 : 0; });
-}
-RowGradient back(const Gelu&, double, const WeighedRow& row) {
-  return each_back(row, [](double s) { return cumulative(s) + s * phi(s); });
-}
-RowGradient back(const LeakyRelu& transform, double, const WeighedRow& row) {
-  return each_back(row, [&](double s) { return s > 0 ? 1 : transform.slope; });
 }
 
 // ---- one row ----
@@ -217,25 +215,25 @@ void add_term_gradient(const OracleInput& in, int64_t query, int64_t key, double
   }
 }
 
-// Keys of the row that are weighed: those of `keep`, and of the others the k best with their ties.
+// Keys of the row that are weighed: those of `keep`, and of the others those from the selection's threshold on.
 std::vector<int64_t> selected(const OracleInput& in, int64_t query, const double* scores) {
   const Row row = row_of(in, query);
   std::vector<int64_t> kept, others;
   bool has_nan = false;
-  const auto& select = in.spec.select;
   for (int64_t key = 0; key < in.num_keys; ++key) {
     if (!oracle_candidate(in, row, query, key)) continue;
-    const bool keep = !select || (select->keep && contains(*select->keep, row, key));
+    const bool keep = in.spec.keep && contains(*in.spec.keep, row, key);
     // No score is better or worse than a NaN, so the row is NaN whatever is selected.
     if (std::isnan(scores[key])) has_nan = true;
     (keep ? kept : others).push_back(key);
   }
   double threshold = -kInfinity;
-  if (!has_nan && select && static_cast<int64_t>(others.size()) > select->k) {
+  if (!has_nan && !others.empty()) {
     Values sorted;
     for (const int64_t key : others) sorted.push_back(scores[key]);
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
-    threshold = sorted[static_cast<size_t>(select->k - 1)];
+    threshold =
+        std::visit([&](const auto& s) { return s.threshold(std::span<const double>(sorted)); }, in.spec.selection);
   }
   for (const int64_t key : others)
     if (has_nan || scores[key] >= threshold) kept.push_back(key);

@@ -30,7 +30,7 @@ struct OracleInput {
   int64_t num_queries = 0, num_keys = 0, head_dim = 0;
   std::vector<double> q, k, v;  // [num_queries or num_keys, head_dim]
   double scale = 1;
-  double alpha = 1.5;          // entmax(learned) only
+  double alpha = 1.5;          // what the transform learns
   uint64_t stream = 0;         // Row::stream
   std::vector<double> factor;  // [num_queries, num_keys] on the weights (dropout: 0 or 1 / (1 - rate)); empty: none
   OracleTerms terms = {};
@@ -52,7 +52,7 @@ struct OracleOutput {
 
 struct OracleGradients {
   std::vector<double> q, k, v;                                               // as the inputs
-  double alpha = 0;                                                          // entmax(learned) only
+  double alpha = 0;                                                          // of what the transform learns
   std::vector<double> by_head = {}, by_query = {}, queries = {}, rows = {};  // as the terms
 };
 
@@ -61,7 +61,7 @@ OracleOutput oracle_forward(const OracleInput& input);
 OracleGradients oracle_backward(const OracleInput& input, const OracleOutput& output,
                                 const std::vector<double>& grad_out, const std::vector<double>& grad_sums = {});
 
-// Weights of one row's scores by the transform alone; `alpha` for entmax(learned).
+// Weights of one row's scores by the transform alone; `alpha`: what it learns.
 std::vector<double> oracle_transform(const Transform& transform, double alpha, const std::vector<double>& scores);
 
 // The norm over z, the concatenated heads of one token.

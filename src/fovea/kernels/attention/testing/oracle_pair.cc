@@ -10,7 +10,12 @@ double alpha_of(const OracleInput& in) {
 }
 bool is_normalised(const Transform& t) {
   return std::holds_alternative<Softmax>(t) || std::holds_alternative<Sparsemax>(t) ||
-         std::holds_alternative<Entmax>(t);
+         std::holds_alternative<Entmax>(t) || std::holds_alternative<Sink>(t);
+}
+std::optional<double> sink_of(const OracleInput& in) {
+  const auto* sink = std::get_if<Sink>(&in.spec.transform);
+  if (sink == nullptr) return std::nullopt;
+  return sink->learned ? in.alpha : sink->score;
 }
 
 Row row_of(const OracleInput& in, int64_t query) {

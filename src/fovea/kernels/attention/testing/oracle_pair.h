@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "fovea/kernels/attention/testing/oracle.h"
 
 // Properties of an oracle's input that naive.cc and doubt.cc need.
@@ -6,12 +8,14 @@ namespace fovea::kernels::testing_suite {
 
 // Who asks for a transform by its type here, in naive.cc and in doubt.cc knows these: another one has to be told apart
 // in all three.
-static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
+static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu, Sigmoid, Sink>);
 
 // The alpha of entmax; 2 for sparsemax, 1 for all others.
 double alpha_of(const OracleInput& in);
-// Whether a row's weights sum to 1.
+// Whether a row's weights, and that of a sink, sum to 1.
 bool is_normalised(const Transform& t);
+// The score of the sink.
+std::optional<double> sink_of(const OracleInput& in);
 Row row_of(const OracleInput& in, int64_t query);
 // Whether the slope p^(2 - alpha) changes without bound at the edge of the support: d slope / d score is slope times
 // (2 - alpha) p^(1 - alpha).

@@ -204,6 +204,7 @@ TEST(Transforms, KnownValues) {
   EXPECT_EQ(oracle_transform(transform("relu"), 0, {1, 0, -1}), (Values{1, 0, 0}));
   EXPECT_EQ(oracle_transform(transform("leaky-relu(0.25)"), 0, {1, 0, -1}), (Values{1, 0, -0.25}));
   EXPECT_NEAR(oracle_transform(transform("gelu"), 0, {1})[0], 0.8413447460685429, 1e-15);  // Phi(1)
+  EXPECT_NEAR(oracle_transform(transform("sigmoid(1)"), 0, {1})[0], 0.8807970779778823, 1e-15);
   // 1.5-entmax of (0, 0): tau with 2 tau^2 = 1; both get 1/2. 1.5-entmax of (2, 0): z = (1, 0), tau = 0, p = (1, 0).
   EXPECT_NEAR(oracle_transform(transform("entmax(1.5)"), 0, {0, 0})[0], 0.5, 1e-15);
   EXPECT_NEAR(oracle_transform(transform("entmax(1.5)"), 0, {2, 0})[0], 1, 1e-15);
@@ -261,6 +262,9 @@ TEST(Laws, SpecsThatMeanTheSame) {
       expect_same("window(5)+topk(5)" + r, "window(5)" + r, kind, rng);
       expect_same("window(5)+topk(1,keep=window(5))" + r, "window(5)" + r, kind, rng);
       expect_same("topk(2,keep=full)" + r, "full" + r, kind, rng);
+      expect_same("top-p(0.999999999)" + r, "full" + r, kind, rng);
+      expect_same("top-p(0.000001)" + r, "topk(1)" + r, kind, rng);
+      expect_same("top-p(0.3,keep=full)" + r, "full" + r, kind, rng);
       expect_same("full&strided(1)" + r, "local(9)" + r, kind, rng);
       expect_same("fixed(9,1)" + r, "local(9)" + r, kind, rng);
       expect_same("fixed(4,4)" + r, "local(9)" + r, kind, rng);

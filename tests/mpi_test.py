@@ -35,6 +35,11 @@ def several(count, *arguments):
     return launching(count, PROGRAM, *arguments)
 
 
+def errors_in(log):
+    """The lines of errors from their word on: a launcher's own notices, which it mixes with them, need not end a line."""
+    return [line[line.index("Error: "):] for line in log.splitlines() if "Error: " in line]
+
+
 def launched(command, timeout=300):
     """The launcher's result. Rarely the launcher itself never ends after one of its processes did: it is then asked a
     second time. Processes that are all there after the timeout hang: that is an error."""
@@ -318,7 +323,7 @@ class Team(unittest.TestCase):
             script.write_text(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = {wrong} ] && more=--no-such-option\nexec {PROGRAM} {words} $more\n')
             result = launched(launching(2, "sh", script), timeout=120)
             self.assertEqual(result.returncode, 2, result.stderr)
-            errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+            errors = errors_in(result.stderr)
             self.assertEqual(len(errors), 1, result.stderr)
             self.assertRegex(errors[0], "^Error: " + (r"process 1 of 2 on \S+: " if wrong else "") + "unknown option '?--no-such-option")
 
@@ -361,7 +366,7 @@ class Team(unittest.TestCase):
         started = time.monotonic()
         result = launched(launching(2, "sh", script))
         self.assertNotEqual(result.returncode, 0)
-        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        errors = errors_in(result.stderr)
         self.assertEqual(len(errors), 1, result.stderr)
         self.assertRegex(errors[0], r"process 1 of 2 on \S+ has 'training data: .*give all processes the same data")
         self.assertLess(time.monotonic() - started, 120)

@@ -12,7 +12,7 @@ import peers
 from roof_share import least_seconds
 from timing import compared, in_turns
 
-SPECS = ["topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full"]
+SPECS = ["topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "blocktopk(64,16)", "full"]
 # Further specs, which only the part `kernels` measures.
 MORE_SPECS = ["block(256)", "dilated(256,2)", "window(256)+topk(8)", "entmax(1.3)", "gelu", "rela-g"]
 

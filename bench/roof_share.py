@@ -19,6 +19,9 @@ def pairs_of(spec, n, causal):
     name = spec.partition("+")[0]
     if name.startswith(("window", "dilated")):
         return sum(max(0, n - abs(offset)) for offset in offsets_of(name, causal))
+    if name.startswith("blocktopk"):
+        block, best = map(int, name.partition("(")[2].rstrip(")").split(",")[:2])
+        return sum(min(i // block, best - 1) * block + i % block + 1 if causal else min(best * block, n) for i in range(n))
     if name.startswith("block"):
         k = int(name.removeprefix("block(").removesuffix(")"))
         blocks = [k] * (n // k) + [n % k]

@@ -26,8 +26,7 @@ def block_topk(q: Tensor, k: Tensor, block_size: int, k_best: int, *, causal: bo
         q_offsets, k_offsets (Tensor, optional): packed: [B + 1] int64 on the CPU, where sequences begin and end;
             k_offsets default to q_offsets, both to a single sequence.
     Returns:
-        Tensor: int32 [B, H, N_q, n], or packed [T_q, H, n], ascending, -1 in places left over. attention() takes it if k
-            has as many heads as q.
+        Tensor: int32 [B, H, N_q, n], or packed [T_q, H, n], ascending, -1 in places left over, as attention() takes it.
     Raises:
         TypeError, RuntimeError: an argument does not fit; the message names it.
     """

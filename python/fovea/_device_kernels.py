@@ -57,6 +57,8 @@ def _common_refusal(call):
         return "the spec has a norm"
     if any(group.routed for group in _layer(call).groups):
         return "the spec routes"
+    if any(group.choice for group in _layer(call).groups):
+        return "the spec chooses blocks of keys"
     return ""
 
 

@@ -207,8 +207,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             sequence that each query attends to, under all heads; in any order, each once, -1 in places left over. A
             pattern of the spec takes the keys that both have; a selection selects among them. Causally no entry may lie
             behind its query.
-        block_indices (Tensor, optional): [B, H_kv, N_q, k], or packed [T_q, H_kv, k]: the same for each head of k, by
-            blocks: block j is keys j * block_size ... j * block_size + block_size - 1. Causally the keys of a block that
+        block_indices (Tensor, optional): [B, H_kv or H, N_q, k], or packed [T_q, H_kv or H, k]: the same for each head of
+            k, or of q, by blocks: block j is keys j * block_size ... j * block_size + block_size - 1. Causally the keys of a block that
             lie behind the query are left out.
         block_size (int): keys of a block; with block_indices.
         others: none; an argument of PyTorch's attention is refused with Fovea's name for it.

@@ -32,8 +32,11 @@ def refuse(*parts):
 
 Norm = namedtuple("Norm", "name gate bias centred")
 Reads = namedtuple("Reads", "gain gate bias alpha sinks")
-Group = namedtuple("Group", "heads spec reads_alpha routed span")
-Run = namedtuple("Run", "heads spec routed reads_alpha")  # head groups that one call computes: a routed one, or as many as follow
+# choice: the blocks of blocktopk, or None; listed: the mechanism in a call that has their lists.
+Group = namedtuple("Group", "heads spec reads_alpha routed span listed choice")
+Choice = namedtuple("Choice", "block best bounds")
+# Head groups that one call computes: one that chooses its keys, or as many as follow.
+Run = namedtuple("Run", "heads spec routed reads_alpha choice")
 Layer = namedtuple("Layer", "norm reads positional groups runs")
 Parts = namedtuple("Parts", "transform argument learned selection amount keeps full draws span")
 Route = namedtuple("Route", "clusters window has_centroids within")
@@ -45,21 +48,22 @@ def layer(spec, heads):
     first, *groups = (line.split(_BETWEEN) for line in ask("layer", str(heads), spec).split("\n"))
     name, *flags = first
     gate, bias, centred, *reads, positional = (flag == "1" for flag in flags)
-    groups = tuple(Group(int(heads), text, reads_alpha == "1", routed == "1", int(span))
-                   for heads, text, reads_alpha, routed, span in groups)
+    groups = tuple(Group(int(heads), text, reads_alpha == "1", routed == "1", int(span), listed,
+                         Choice(int(block), int(best), bounds == "1") if int(block) else None)
+                   for heads, text, reads_alpha, routed, span, listed, block, best, bounds in groups)
     return Layer(Norm(name, gate, bias, centred), Reads(*reads), positional, groups, _runs(groups))
 
 
 def _runs(groups):
     runs = []
     for group in groups:
-        if runs and not group.routed and not runs[-1][0].routed:
+        if runs and not any(x.routed or x.choice for x in (group, runs[-1][0])):
             runs[-1].append(group)
         else:
             runs.append([group])
-    return tuple(Run(sum(group.heads for group in run), run[0].spec if len(run) == 1 else
+    return tuple(Run(sum(group.heads for group in run), run[0].listed if len(run) == 1 else
                      ";".join(f"{group.heads}*{group.spec}" for group in run), run[0].routed,
-                     any(group.reads_alpha for group in run)) for run in runs)
+                     any(group.reads_alpha for group in run), run[0].choice) for run in runs)
 
 
 @functools.lru_cache(_MOST)

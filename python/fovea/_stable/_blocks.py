@@ -7,18 +7,29 @@ from ._norm import fits_kernels
 _SCORES = 1 << 22  # that are computed together
 
 
-def fake_topk(q, k, block_size, k_best, *, causal=True, bounds=False, q_offsets=None, k_offsets=None, lengths=None):
+def _check(q, k, block_size, k_best, q_offsets, k_offsets, lengths, k_begins, k_lengths):
+    """Ranges of keys and their lengths come with calls of attention, which have been checked."""
+    if k_begins is not None or k_lengths is not None:
+        q_offsets = k_offsets = lengths = None
     check("block_topk", q, k, q_offsets, k_offsets, lengths, counts=[block_size, k_best])
+
+
+def fake_topk(q, k, block_size, k_best, *, causal=True, bounds=False, q_offsets=None, k_offsets=None, lengths=None,
+              k_begins=None, k_tokens=None, k_lengths=None):
+    _check(q, k, block_size, k_best, q_offsets, k_offsets, lengths, k_begins, k_lengths)
     return q.new_empty((*q.shape[:-1], torch.library.get_ctx().new_dynamic_size()), dtype=torch.int32)
 
 
-def topk(q, k, block_size, k_best, *, causal=True, bounds=False, q_offsets=None, k_offsets=None, lengths=None):
-    check("block_topk", q, k, q_offsets, k_offsets, lengths, counts=[block_size, k_best])
+def topk(q, k, block_size, k_best, *, causal=True, bounds=False, q_offsets=None, k_offsets=None, lengths=None,
+         k_begins=None, k_tokens=None, k_lengths=None):
+    _check(q, k, block_size, k_best, q_offsets, k_offsets, lengths, k_begins, k_lengths)
     dense = q.dim() == 4
     sizes = [0, q.size(0), q.size(2), k.size(2)] if dense else [1, 1, q.size(0), k.size(0)]
-    layout = [q_offsets, k_offsets, None, None, lengths, lengths]
+    layout = [q_offsets, k_offsets, k_begins, k_tokens, lengths, lengths if k_lengths is None else k_lengths]
     sequences = torch.ops.fovea.kernel_sequences(layout, sizes)
     rows, keys = ((x.transpose(1, 2).flatten(0, 1) if dense else x) for x in (q, k))
+    if k_tokens is not None:  # in the order in which sequences count them
+        keys = keys.index_select(0, k_tokens.to(keys.device))
     if fits_kernels(q, k):
         choice = [block_size, k_best, int(bounds), int(causal)]
         lists = torch.ops.fovea.kernel_block_topk(rows.contiguous(), keys.contiguous(), sequences, choice)

@@ -75,10 +75,10 @@ class Call:
         return [self.seed, self.layer, self.first_head, int(seed)]
 
     def sorted_lists(self):
-        """The lists, [T_q, 1 or H_kv, count] int32 on the CPU; None without."""
+        """The lists, [T_q, 1, H_kv or H, count] int32 on the CPU; None without."""
         if self.lists is None:
             return None
-        heads = self.k.size(1) if self.lists.dim() == self.q.dim() else 0
+        heads = self.lists.size(1) if self.lists.dim() == self.q.dim() else 0
         return torch.ops.fovea.kernel_lists(self.lists.cpu(), self.vectors, self.kind, self.sizes(), self.block, heads)
 
     def saved_size(self):
@@ -135,7 +135,7 @@ class Call:
             rows, rows_begin = _cut(rows, 0, rows_first, group.span)
         lists = self.lists
         if lists is not None and lists.dim() == self.q.dim():
-            lists = of_keys(lists)
+            lists = of_keys(lists) if lists.size(1) == self.k.size(1) else own(lists, 1)
         part = Call(own(self.q, 1), of_keys(self.k), of_keys(self.v), own(self.alpha, 0) if group.reads_alpha else None,
                     [by_head, own(self.by_query, 1), own(self.queries, 1), rows],
                     [by_head_first + by_head_begin, self.by_query_first, rows_first + rows_begin, self.values_first,

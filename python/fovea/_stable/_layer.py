@@ -1,5 +1,5 @@
 """fovea::attention and fovea::attention_weights: a layer's head groups through fovea::attention_forward, routed ones by
-_routed, then the norm over their heads."""
+_routed, those of blocktopk with the lists of fovea::block_topk, then the norm over their heads."""
 import torch
 
 from . import _ask, _core, _norm, _reference, _routed
@@ -99,27 +99,39 @@ class _LayerCall:
         queries = [self.q] if alone else self.q.split([run.heads for run in runs], 1)
         for run, q in zip(runs, queries):
             k, v = (x if alone else self._key_heads(x, first, run.heads) for x in (self.k, self.v))
-            yield run, q, k, v, *self._arguments(run, first)
+            yield run, q, k, v, *self._arguments(run, first, q, k)
             first += run.heads
 
     def _key_heads(self, x, first, count):
         begin = first // self.share
         return x.narrow(1, begin, (first + count - 1) // self.share + 1 - begin)
 
-    def _arguments(self, run, first):
+    def _chosen(self, choice, q, k, first):
+        """The lists of blocks of a head group."""
+        if q.size(1) % k.size(1) or first % self.share:  # the group begins or ends among heads that share keys
+            k = k.index_select(1, (torch.arange(q.size(1), device=k.device) + first % self.share) // self.share)
+        q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths = self.vectors
+        return torch.ops.fovea.block_topk(q, k, choice.block, choice.best, causal=self.options["kind"] == "causal",
+                                          bounds=choice.bounds, q_offsets=q_offsets, k_offsets=k_offsets, lengths=q_lengths,
+                                          k_begins=k_begins, k_tokens=k_tokens, k_lengths=k_lengths)
+
+    def _arguments(self, run, first, q, k):
         options, heads = self.options, self.q.size(1)
 
         def own(x, dim):
             return x if x is None or x.size(dim) != heads or run.heads == heads else x.narrow(dim, first, run.heads)
 
-        lists = self.lists
-        if lists is not None and lists.dim() == self.q.dim() and run.heads != heads:
-            lists = self._key_heads(lists, first, run.heads)
+        lists, block = self.lists, self.block
+        if run.choice:
+            lists, block = self._chosen(run.choice, q, k, first), run.choice.block
+        elif lists is not None and lists.dim() == self.q.dim() and run.heads != heads:
+            of_keys = lists.size(1) == self.k.size(1)
+            lists = self._key_heads(lists, first, run.heads) if of_keys else own(lists, 1)
         # Clusters keep no offsets, so routed heads have no terms.
         terms = [None] * 4 if run.routed else [own(x, dim) for x, dim in zip(self.terms, (0, 1, 1, 1))]
         values = None if run.routed else own(options["offset_values"], 1)
         alpha = own(self.learned, 0) if run.reads_alpha else None
-        stream = [options["seed"], options["layer"], first, self.share, 0 if lists is None else self.block]
+        stream = [options["seed"], options["layer"], first, self.share, 0 if lists is None else block]
         return (alpha, terms, [*self.offsets, 0 if values is None else values.size(0)],
                 [*self.vectors, options["drawn_seed"], lists], run.spec, options["kind"], float(options["scale"]),
                 float(options["dropout"]), stream, options["dropout_seed"]), values

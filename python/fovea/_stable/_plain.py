@@ -139,7 +139,7 @@ def attention(q, k, v, spec, kind, vectors, scale, dropout, streams, enable_gqa)
     try:
         layer = _ask.layer(spec, shape[1])
         group = layer.groups[0]
-        if len(layer.groups) > 1 or layer.norm.name != "none" or group.reads_alpha or group.routed:
+        if len(layer.groups) > 1 or layer.norm.name != "none" or group.reads_alpha or group.routed or group.choice:
             return None
         layout = _sequences(q, k, kind, layer.positional, vectors)
         if layout is None or (records and layout and layout[2] is not None):

@@ -124,14 +124,14 @@ class _Rows:
             return outside
         begin, length = piece.q_begin + piece.first, piece.queries if piece.count == 1 else piece.q_length
         lists = self.lists[begin:begin + piece.count * length].to(self.q.device).long()
-        lists = lists.view(piece.count, length, lists.size(1), -1).transpose(1, 2)   # [G, 1 or H_kv, n, count]
+        lists = lists.view(piece.count, length, lists.size(1), -1).transpose(1, 2)   # [G, 1, H_kv or H, n, count]
         if call.block > 1:
             places = torch.arange(call.block, device=lists.device)
             keys = lists[..., None] * call.block + places
             lists = torch.where((lists[..., None] < 0) | (keys >= piece.k_length), -1, keys).flatten(-2)
         listed = torch.zeros(*lists.shape[:-1], piece.k_length + 1, dtype=torch.bool, device=lists.device)
         listed = listed.scatter_(-1, torch.where(lists < 0, piece.k_length, lists), True)[..., :-1]
-        if listed.size(1) > 1 and self.key_heads is not None:
+        if 1 < listed.size(1) == self.k.size(1) and self.key_heads is not None:
             listed = listed.index_select(1, self.key_heads)
         return ~listed if outside is None else outside | ~listed
 

@@ -14,7 +14,7 @@ constexpr double kGridWidth = 336, kMostCell = 24, kPanelLeft = 46, kPanelRight 
                  kLegendHeight = 34, kLetterWidth = 7, kOuterMargin = 8;
 constexpr size_t kMostColumns = 3;
 constexpr double kLeastLine = 5;  // smaller cells have no lines between them
-constexpr const char *kFill = "#0072b2", *kLine = "#c8c8c8", *kFrame = "#444444";
+constexpr const char *kFill = "#0072b2", *kMaybe = "#9ccbe8", *kLine = "#c8c8c8", *kFrame = "#444444";
 
 struct PanelSize {
   int64_t length = 0;
@@ -102,13 +102,26 @@ std::string draw_group(const HeadGroup& group, const SvgPoint& at, const PanelSi
              shortest(size.cell), ")\">\n");
   if (row.causal && size.length > 1)
     out += cat("<path d=\"", later_keys_path(size.length), "\" fill=\"url(#later)\"/>\n");
-  out +=
-      cat("<path d=\"", cells_path(group.spec.pairs(), row), "\" fill=\"", kFill, "\"/>\n", grid_lines(size), "</g>\n");
+  const auto cells = [&](const Pairs& pairs, const char* fill) {
+    return cat("<path d=\"", cells_path(pairs, row), "\" fill=\"", fill, "\"/>\n");
+  };
+  if (const BlockChoice* blocks = group.spec.blocks()) {
+    if (blocks->best > 1) out += cells({}, kMaybe);
+    out += cells(leaf(Block{blocks->block}), kFill);
+  } else {
+    out += cells(group.spec.pairs(), kFill);
+  }
+  out += grid_lines(size) + "</g>\n";
   return out + rectangle(corner, size.grid(), size.grid(), cat("fill=\"none\" stroke=\"", kFrame, "\"")) + "</g>\n";
 }
 
+struct LegendParts {
+  bool later = false;   // keys after their query
+  bool chosen = false;  // blocks of which the best are candidates
+};
+
 // `cell` undoes the scale of the hatching, which is made for the panels.
-std::string draw_cell_legend(const SvgPoint& at, double cell, bool causal) {
+std::string draw_cell_legend(const SvgPoint& at, double cell, const LegendParts& parts) {
   constexpr double kBox = 13;
   std::string out;
   double x = at.x;
@@ -121,8 +134,9 @@ std::string draw_cell_legend(const SvgPoint& at, double cell, bool causal) {
     x += kBox + 6 + kLetterWidth * static_cast<double>(name.size()) + 14;
   };
   entry(kFill, "candidate");
+  if (parts.chosen) entry(kMaybe, "the best blocks of these too");
   entry("white", "left out");
-  if (causal) entry("url(#later)", "later key");
+  if (parts.later) entry("url(#later)", "later key");
   return out;
 }
 
@@ -143,6 +157,8 @@ std::string candidates_svg(const LayerSpec& spec, int64_t length, AttentionKind 
   const PanelSize size = {length, std::min(kMostCell, kGridWidth / static_cast<double>(length))};
   const size_t columns = std::min(spec.size(), kMostColumns), rows = (spec.size() + columns - 1) / columns;
   const bool causal = kind == AttentionKind::kCausal;
+  const bool chooses = std::ranges::any_of(
+      spec, [](const HeadGroup& group) { return group.spec.blocks() != nullptr && group.spec.blocks()->best > 1; });
   const double width = size.width() * static_cast<double>(columns) + kOuterMargin,
                height = size.height() * static_cast<double>(rows) + kLegendHeight;
   std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", svg_length(width), "\" height=\"",
@@ -156,7 +172,8 @@ std::string candidates_svg(const LayerSpec& spec, int64_t length, AttentionKind 
                          static_cast<double>(i / columns) * size.height()};
     out += draw_group(spec[i], at, size, {0, length, causal, i});
   }
-  return out + draw_cell_legend({kPanelLeft, height - kLegendHeight + 8}, size.cell, causal) + "</svg>\n";
+  return out + draw_cell_legend({kPanelLeft, height - kLegendHeight + 8}, size.cell, {causal, chooses}) +
+         "</svg>\n";
 }
 
 }  // namespace fovea::analysis

@@ -12,8 +12,15 @@ namespace {
 
 struct PairCounts {
   double scored = 0, weighted = 0, rows = 0;
-  double cluster_products = 0;  // of queries or keys with centroids
+  double choice_products = 0;  // of queries or keys with centroids, or of queries with blocks
 };
+
+// Products of a query with the blocks among which it chooses: with their means, or with their least and greatest keys.
+double block_products(const BlockChoice& choice, const Row& row) {
+  if (choice.best == 1) return 0;
+  const int64_t blocks = row.causal ? row.query / choice.block : (row.keys + choice.block - 1) / choice.block - 1;
+  return (choice.score == BlockChoice::Score::kBounds ? 2 : 1) * static_cast<double>(std::max<int64_t>(blocks, 0));
+}
 
 PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uint64_t stream) {
   PairCounts counts;
@@ -23,7 +30,8 @@ PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uin
                   .keys = problem.keys,
                   .causal = problem.kind == AttentionKind::kCausal,
                   .stream = stream};
-    counts.scored += static_cast<double>(candidate_count(spec.pairs(), row));
+    counts.scored += static_cast<double>(candidates_of(spec, row));
+    if (spec.blocks() != nullptr) counts.choice_products += block_products(*spec.blocks(), row);
     counts.weighted += static_cast<double>(chosen_count(spec, row));
   }
   counts.rows = static_cast<double>(problem.queries);
@@ -47,7 +55,7 @@ PairCounts count_clusters(const AttentionSpec& spec, const CostProblem& problem,
   counts.scored *= clusters, counts.weighted *= clusters, counts.rows *= clusters;
   if (route.has_centroids()) {
     const bool own_keys = problem.kind != AttentionKind::kCausal && !route.is_causal();
-    counts.cluster_products = clusters * static_cast<double>(problem.queries + (own_keys ? problem.keys : 0));
+    counts.choice_products = clusters * static_cast<double>(problem.queries + (own_keys ? problem.keys : 0));
   }
   return counts;
 }
@@ -95,7 +103,7 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       const TransformCost transform = transform_cost(group.spec.transform);
       AttentionCost head;
       head.scored = counts.scored, head.weighted = counts.weighted;
-      head.score_flops = 2 * width * (counts.scored + counts.cluster_products);
+      head.score_flops = 2 * width * (counts.scored + counts.choice_products);
       head.transform_flops = transform.by_pair * counts.weighted + transform.by_row * counts.rows;
       if (group.spec.selects()) head.transform_flops += counts.scored;  // each score is compared with the threshold
       if (group.spec.scale)  // products with the layer's input are projections, which are not counted here
@@ -103,7 +111,7 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.value_flops = 2 * width * counts.weighted;
       head.bytes = 2 * width * number * static_cast<double>(problem.queries);
       constexpr double kListed = 8;  // a key and its weight
-      if (group.spec.selects() || group.spec.route()) head.bytes += kListed * counts.weighted;
+      if (group.spec.selects() || group.spec.route() || group.spec.blocks()) head.bytes += kListed * counts.weighted;
       cost += head;
     }
   }

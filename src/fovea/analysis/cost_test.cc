@@ -53,6 +53,18 @@ TEST(Cost, TransformsAsInTheirPaper) {
   }
 }
 
+// Query i has i % 4 + 1 keys of its own block and those of one of the i / 4 others, each of which it scores by a mean.
+TEST(Cost, OfChosenBlocks) {
+  const AttentionCost blocks = cost("blocktopk(4,2)", AttentionKind::kCausal, 12);
+  EXPECT_EQ(blocks.scored, 3 * 10 + 8 * 4);
+  EXPECT_EQ(blocks.weighted, blocks.scored);
+  EXPECT_EQ(blocks.score_flops, 2 * 8 * (62 + 4 * 1 + 4 * 2));
+  EXPECT_EQ(cost("blocktopk(4,2,bounds)", AttentionKind::kCausal, 12).score_flops, 2 * 8 * (62 + 2 * (4 * 1 + 4 * 2)));
+  EXPECT_EQ(cost("blocktopk(4,3)", AttentionKind::kSelf, 12).scored, 144);
+  EXPECT_EQ(cost("blocktopk(5,2)", AttentionKind::kSelf, 12).scored, 5 * 10 + 5 * 10 + 2 * 7);
+  EXPECT_EQ(cost("blocktopk(4,2)+topk(3)", AttentionKind::kSelf, 12).weighted, 36);
+}
+
 // Each of c clusters is a sequence of w members.
 TEST(Cost, OfClusters) {
   const AttentionCost routed = cost("routed(4,5)", AttentionKind::kCausal, 20);

@@ -38,13 +38,20 @@ void explain_kernels(const KernelsConfig& config) {
   const auto dtype = parse_choice<kernels::DType>(kernels::kDTypes, config.dtype, "--dtype");
   for (const HeadGroup& group : resolve(parse_layer_spec(config.explain), config.heads)) {
     validate(group.spec, kind);
-    const kernels::AttentionProblem problem{.spec = group.spec,
+    AttentionSpec spec = group.spec;
+    kernels::GivenPairs given;
+    if (const BlockChoice* blocks = spec.blocks()) {
+      given = {.block = blocks->block, .count = blocks->best, .heads = kernels::ListHeads::kOfQueries};
+      spec.source = Pairs{};
+    }
+    const kernels::AttentionProblem problem{.spec = spec,
                                             .kind = kind,
                                             .dtype = dtype,
                                             .num_heads = group.num_heads,
                                             .head_dim = config.head_dim,
                                             .needs_backward = config.backward,
                                             .dropout = 0,
+                                            .given = given,
                                             .sequences = {{0, config.length, 0, config.length}}};
     std::cout << print(group.spec) << ", " << group.num_heads << " heads:\n" << kernels::explain(problem) << "\n";
   }

@@ -54,7 +54,7 @@ int run_spec(const std::vector<std::string>& arguments) {
   options.add(config, "Options");
   options.epilogue("Mechanisms of groups of heads: 4*local(256);4*full. entmax(learned) learns alpha.\n" +
                    names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
-                   names("In their place, alone:", routing_names()) +
+                   names("In their place, alone:", choosing_names()) +
                    names("In an encoder, in their place:", clause_names()) +
                    names("Stages, joined by +:", stage_names()) + names("Aliases:", alias_names()));
   if (!options.parse(arguments)) return 0;

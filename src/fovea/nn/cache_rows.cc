@@ -75,7 +75,7 @@ bool reads_narrow_rows(const Attention& attention) {
   if (attention.has_terms() || layer.size() != 1 || attention.place().head_dim() > ops::most_narrow_head_dim())
     return false;
   const AttentionSpec& spec = layer.front().spec;
-  return spec.route() == nullptr && spec.pairs().is_full() && !spec.selects() &&
+  return spec.route() == nullptr && spec.blocks() == nullptr && spec.pairs().is_full() && !spec.selects() &&
          std::holds_alternative<Softmax>(spec.transform) && std::holds_alternative<NoNorm>(spec.norm);
 }
 

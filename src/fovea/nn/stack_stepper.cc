@@ -57,6 +57,7 @@ StackStepper::StackStepper(const Parts& parts, StepRows kind, int64_t rows, std:
     if (parts.cache != CacheType::kModel && reads_narrow_rows(attention)) cache_.narrow(options_.size(), parts.cache);
     options_.push_back(layer->self_attention->options());
     routing_.push_back(RoutingSteps::of_self(*layer->self_attention, rows));
+    blocks_.push_back(BlockSteps::of(attention, rows, embedding_.weight().options()));
   }
 }
 
@@ -128,7 +129,8 @@ at::Tensor StackStepper::run(const at::Tensor& tokens, const at::Tensor& offsets
 
 void StackStepper::place_keys(const at::Tensor& offsets, std::span<const int64_t> first) {
   lengthen_tables();
-  const StepCache::Keys keys = cache_.key_places(first);
+  places_ = {offsets, cache_.key_places(first), {first.begin(), first.end()}};
+  const StepCache::Keys& keys = places_.keys;
   for (ops::AttentionOptions& options : options_) {
     options.q_offsets = offsets;
     options.k_begins = keys.begins;
@@ -156,6 +158,11 @@ at::Tensor StackStepper::self_attention(size_t layer, const at::Tensor& x, const
   ops::AttentionOptions options = options_[layer];
   options.screen = cache_.key_screen(layer);
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
+  std::vector<at::Tensor> chosen;
+  if (BlockSteps* blocks = blocks_[layer].get()) {
+    chosen = blocks->choose(mixed.q, mixed.k, {places_.offsets, places_.keys, places_.first});
+    options.chosen_blocks = &chosen;
+  }
   if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options), x);
   const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, *options.k_lengths, options.k_tokens};
   ops::RoutingInputs routed;
@@ -188,6 +195,9 @@ void StackStepper::reorder(const std::vector<int64_t>& parents) {
   for (const auto& routing : routing_) {
     if (routing) routing->inherit(parents);
   }
+  for (const auto& blocks : blocks_) {
+    if (blocks) blocks->inherit(parents);
+  }
   if (ssru_) ssru_->inherit(parents);
   cache_.inherit(parents);
 }
@@ -211,6 +221,13 @@ void StackStepper::paste_tokens(int64_t row, const StepTokens& tokens) {
 void StackStepper::add_rows(int64_t count) {
   const c10::InferenceMode guard;
   TORCH_CHECK(can_add() && !cross_, "rows of routed heads begin together, and those of a decoder with sentences");
+  add_cache_rows(count);
+}
+
+void StackStepper::add_cache_rows(int64_t count) {
+  for (const auto& blocks : blocks_) {
+    if (blocks) blocks->add_rows(count);
+  }
   cache_.add_rows(count);
 }
 
@@ -219,7 +236,7 @@ void StackStepper::add_sentences(const OtherSide& other) {
   TORCH_CHECK(can_add() && cross_, "rows of routed heads begin together, and only a decoder reads sentences");
   cross_->add(other);
   if (ssru_) ssru_->add_rows(other.offsets.numel() - 1);
-  cache_.add_rows(other.offsets.numel() - 1);
+  add_cache_rows(other.offsets.numel() - 1);
 }
 
 }  // namespace fovea::nn

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "fovea/nn/block_steps.h"
 #include "fovea/nn/cross_steps.h"
 #include "fovea/nn/embedding.h"
 #include "fovea/nn/routing_steps.h"
@@ -43,6 +44,7 @@ class StackStepper : public Stepper {
   // The first token that each row's next tokens see.
   std::vector<int64_t> first_seen() const;
   // Names the rows' keys in the options of each layer's self-attention, once the cache has the new tokens' places.
+  void add_cache_rows(int64_t count);
   void place_keys(const at::Tensor& offsets, std::span<const int64_t> first);
   at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
@@ -58,6 +60,14 @@ class StackStepper : public Stepper {
   std::optional<CrossSteps> cross_;
   std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
   std::vector<Attention::Tables> tables_;               // of each layer; longer than the rows
+  // Where the keys of the next tokens lie, and how many of each row's first tokens they leave out.
+  struct KeyPlaces {
+    at::Tensor offsets;
+    StepCache::Keys keys;
+    std::vector<int64_t> first;
+  };
+  KeyPlaces places_;
+  std::vector<std::unique_ptr<BlockSteps>> blocks_;  // of each layer's self-attention, or null
   std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null
 };
 

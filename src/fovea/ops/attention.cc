@@ -147,11 +147,11 @@ LayerCall checked_call(const CoreTensors& x, UserCall given) {
   return call;
 }
 
-// Head groups that one call computes: a routed group by itself, of others as many as follow one another.
+// Head groups that one call computes: a group that chooses keys by itself, of others as many as follow one another.
 std::vector<GroupRange> runs_of_groups(const LayerCall& call) {
   std::vector<GroupRange> runs;
   for (size_t g = 0; g < call.groups.size(); ++g) {
-    const bool goes_on = g > 0 && !call.groups[g].is_routed() && !call.groups[g - 1].is_routed();
+    const bool goes_on = g > 0 && !call.groups[g].chooses_keys() && !call.groups[g - 1].chooses_keys();
     goes_on ? static_cast<void>(++runs.back().count) : runs.push_back({g, 1});
   }
   return runs;
@@ -163,7 +163,8 @@ at::Tensor output_of(const CoreTensors& x, const LayerCall& call, const GroupRan
     const CallPart part = routed_part(x, call, groups.first);
     return routed_attention(part.x, part.call, routed_group(call, groups.first));
   }
-  const CallPart part = part_of(x, call, groups);
+  const bool chooses = call.groups[groups.first].chooses_keys();
+  const CallPart part = chooses ? chosen_part(x, call, groups.first) : part_of(x, call, groups);
   const Attended attended = attend(part.x, part.call);
   return attended.sums.defined() ? with_offset_values(attended, part.call.offsets) : attended.out;
 }
@@ -221,10 +222,14 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, Attention
   kernels::check_layer_terms(view_of(q), term_views(call.offsets), std::nullopt, q.size(-1));
   std::vector<at::Tensor> weights;
   for (size_t g = 0; g < call.groups.size(); ++g) {
-    const bool routed = call.groups[g].is_routed();
-    const CallPart part = routed ? routed_part({q, k, k}, call, g) : part_of({q, k, k}, call, {g, 1});
-    weights.push_back(routed ? routed_weights(part.x, part.call, routed_group(call, g))
-                             : layer_weights(part.x, part.call));
+    if (call.groups[g].is_routed()) {
+      const CallPart part = routed_part({q, k, k}, call, g);
+      weights.push_back(routed_weights(part.x, part.call, routed_group(call, g)));
+      continue;
+    }
+    const bool chooses = call.groups[g].chooses_keys();
+    const CallPart part = chooses ? chosen_part({q, k, k}, call, g) : part_of({q, k, k}, call, {g, 1});
+    weights.push_back(layer_weights(part.x, part.call));
   }
   return weights.size() == 1 ? weights[0] : at::cat(weights, 1);
 }

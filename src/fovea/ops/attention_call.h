@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "fovea/spec/attention_kind.h"
 
@@ -37,11 +38,11 @@ struct OffsetTerms : TermTensors {
 // Pairs that come with the call: each query attends to the keys of its sequence, or blocks of `block` keys, that its
 // list names, and that the spec's own pattern has, if any. int32 or int64 on q's device; in any order, each once, -1 in
 // places left over. An entry outside of the sequence, or behind its query under a causal limit, is an Error. No head
-// may have routed(c,w).
+// may have routed(c,w) or blocktopk(b,k).
 struct PairLists {
-  at::Tensor lists = {};     // [B, N_q, k], packed [T_q, k]; undefined: no lists
-  int64_t block = 0;         // 1: entries are keys; else blocks of so many keys
-  bool by_key_head = false;  // each head of k has lists of its own, [B, H_kv, N_q, k], packed [T_q, H_kv, k]
+  at::Tensor lists = {};  // [B, N_q, k], packed [T_q, k]; undefined: no lists
+  int64_t block = 0;      // 1: entries are keys; else blocks of so many keys
+  bool by_head = false;   // each head of k or q has lists of its own, [B, H_kv or H, N_q, k], packed [T_q, H_kv or H, k]
 };
 
 // A copy of a cache's keys in 8 bits beside them, which pack_key_screen() (key_screen.h) writes. A step with topk(k)
@@ -83,6 +84,9 @@ struct AttentionOptions {
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   PairLists pairs = {};
+  // Null, or for each head group with blocktopk(b,k) the lists that its queries have chosen, as chosen_blocks() does
+  // (block_choice.h), [T_q, heads of the group, count] int32. Read by packed calls.
+  const std::vector<at::Tensor>* chosen_blocks = nullptr;
   KeyScreen screen = {};  // with k_begins
 };
 

@@ -210,6 +210,15 @@ const std::vector<LayerCase> kCases = {
     {.spec = "1*window(5);2*full;3*relu", .key_heads = 2, .dense = true, .terms = Terms::kAll},
     {.spec = "3*full;3*local(6)", .kind = AttentionKind::kCausal, .terms = Terms::kSharedRows},
     {.spec = "topk(3)", .key_heads = 2, .dense = true, .terms = Terms::kSharedRows},
+    {.spec = "blocktopk(3,2)"},
+    {.spec = "blocktopk(3,2)", .kind = AttentionKind::kCausal, .dense = true},
+    {.spec = "2*blocktopk(2,3,bounds);4*blocktopk(3,2)", .key_heads = 3, .kind = AttentionKind::kCausal},
+    {.spec = "1*blocktopk(2,3,bounds);5*blocktopk(3,1)", .key_heads = 2, .dense = true},
+    {.spec = "1*full;3*blocktopk(1,4);2*relu", .key_heads = 2, .kind = AttentionKind::kCausal},
+    {.spec = "3*blocktopk(4,2)+topk(3,keep=window(2));3*blocktopk(4,9)+entmax(1.5)", .kind = AttentionKind::kCausal},
+    {.spec = "2*blocktopk(4,2)+sink;4*sink", .key_heads = 3, .kind = AttentionKind::kCausal, .learns = true},
+    {.spec = "4*blocktopk(4,2)+entmax(learned);2*topk(3)", .dense = true, .learns = true},
+    {.spec = "2*blocktopk(4,2);4*blocktopk(2,2)+relu", .kind = AttentionKind::kCausal, .terms = Terms::kAll},
 };
 
 TEST(AttentionLayers, KernelsAgreeWithTheOracle) {
@@ -224,6 +233,59 @@ TEST(AttentionLayers, KernelsOfBfloat16AgreeWithTheOracle) {
   for (const LayerCase& c : kCases) {
     if (c.spec.find("topk") == std::string::npos) expect_oracle(c, at::kBFloat16, 2e-2);
   }
+}
+
+at::Tensor plain_attention(const Inputs& x, const LayerCase& c) {
+  return attention(x.q, x.k, x.v, c.spec, options_of(c, x));
+}
+
+// Blocks of one key are top-k beside the query itself, and all blocks are all keys.
+TEST(AttentionLayers, LawsOfChosenBlocks) {
+  for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
+    for (const auto& [blocks, same] : {std::pair("blocktopk(1,4)", "topk(3,keep=window(1))"),
+                                       std::pair("blocktopk(1,2,bounds)", "topk(1,keep=window(1))"),
+                                       std::pair("blocktopk(4,4)", "full"), std::pair("blocktopk(20,1,bounds)", "full"),
+                                       std::pair("blocktopk(4,1)", "block(4)")}) {
+      const LayerCase by_blocks{.spec = blocks, .kind = kind}, by_keys{.spec = same, .kind = kind};
+      const Inputs x = in_type(inputs_of(by_blocks), at::kFloat), y = in_type(inputs_of(by_keys), at::kFloat);
+      const at::Tensor out = plain_attention(x, by_blocks), want = plain_attention(y, by_keys);
+      EXPECT_LE(difference(out, want.to(at::kDouble)), 1e-6) << blocks;
+      const at::Tensor grad = drawn(out.sizes()).to(at::kFloat);
+      const auto grads = torch::autograd::grad({out}, x.all(), {grad});
+      const auto wants = torch::autograd::grad({want}, y.all(), {grad});
+      for (size_t i = 0; i < grads.size(); ++i)
+        EXPECT_LE(difference(grads[i], wants[i].to(at::kDouble)), 1e-5) << blocks << " gradient " << i;
+    }
+  }
+}
+
+// Weights for analysis choose the same keys.
+TEST(AttentionLayers, WeightsOfChosenBlocks) {
+  const LayerCase c{.spec = "2*blocktopk(3,2);4*full", .kind = AttentionKind::kCausal, .dense = true};
+  const Inputs x = inputs_of(c);
+  const at::Tensor weights = attention_weights(x.q, x.k, c.spec, options_of(c, x));
+  EXPECT_LE(difference(at::matmul(weights, x.v), plain_attention(x, c)), 1e-10);
+}
+
+TEST(AttentionLayers, ChosenBlocksAreRefusedWithAReason) {
+  LayerCase c{.spec = "blocktopk(3,2)", .kind = AttentionKind::kCross};
+  const Inputs x = inputs_of(c);
+  const auto message = [&](const LayerCase& of, const PairLists& pairs) {
+    AttentionOptions options = options_of(of, x);
+    options.pairs = pairs;
+    try {
+      attention(x.q, x.k, x.v, of.spec, options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(c, {}),
+            "attention 'blocktopk(3,2)': 'blocktopk' compares the positions of queries and keys, which belong to "
+            "different texts in cross-attention; use full or random(k) there, with any selection and transform");
+  c.kind = AttentionKind::kCausal;
+  EXPECT_EQ(message(c, {.lists = at::zeros({x.q.size(0), 1}, at::kLong), .block = 1}),
+            "attention: indices and 'blocktopk(3,2)' both choose the keys of a query; leave one of them out");
 }
 
 // A group's heads have the bits that they have in a layer of their own.
@@ -259,7 +321,7 @@ TEST(AttentionLayers, ListsOfKeyHeadsGoWithTheirGroups) {
   const Inputs all = in_type(inputs_of(c), at::kFloat);
   const int64_t tokens = all.q.size(0);
   AttentionOptions options = options_of(c, all);
-  options.pairs = {.lists = at::full({tokens, c.key_heads, 2}, -1, at::kLong), .block = 4, .by_key_head = true};
+  options.pairs = {.lists = at::full({tokens, c.key_heads, 2}, -1, at::kLong), .block = 4, .by_head = true};
   auto lists = options.pairs.lists.accessor<int64_t, 3>();
   int64_t token = 0;
   for (const int64_t length : kLengths) {

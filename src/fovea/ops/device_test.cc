@@ -220,7 +220,7 @@ TEST(Device, ReadsGivenLists) {
     const Function f = [=](const Tensors& x) {
       AttentionOptions options;
       options.kind = AttentionKind::kCausal, options.enable_gqa = true;
-      options.pairs = {.lists = x[3], .block = by_block ? 4 : 1, .by_key_head = by_block};
+      options.pairs = {.lists = x[3], .block = by_block ? 4 : 1, .by_head = by_block};
       return Tensors{attention(x[0], x[1], x[2], "full", options)};
     };
     at::Tensor lists = at::full({2, 21, 3}, -1, at::kInt);

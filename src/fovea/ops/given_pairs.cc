@@ -11,18 +11,18 @@ namespace fovea::ops {
 PairLists pair_lists(const NamedLists& named) {
   const auto& [indices, block_indices, block_size] = named;
   kernels::one_of({view_of(indices), view_of(block_indices), block_size});
-  if (block_indices) return {.lists = *block_indices, .block = block_size, .by_key_head = true};
+  if (block_indices) return {.lists = *block_indices, .block = block_size, .by_head = true};
   return indices ? PairLists{.lists = *indices, .block = 1} : PairLists{};
 }
 
 kernels::ListViews views_of(const PairLists& pairs) {
-  return {view_of_defined(pairs.lists), pairs.block, pairs.by_key_head};
+  return {view_of_defined(pairs.lists), pairs.block, pairs.by_head};
 }
 
 at::Tensor given_lists(const at::Tensor& given, const kernels::AttentionProblem& problem, bool packed) {
   at::Tensor x = given.to(at::kCPU);
   if (x.size(-1) > 1 && x.stride(-1) != 1) x = x.contiguous();
-  const bool by_head = problem.given.by_key_head;
+  const bool by_head = problem.given.by_head();
   const int64_t tokens = packed ? x.size(0) : x.size(0) * x.size(-2), heads = by_head ? x.size(1) : 1;
   const int64_t count = problem.given.count;
   const at::Tensor room = at::empty({tokens * heads * count + kernels::kReadBehindLists}, at::kInt);

@@ -19,7 +19,7 @@ PairLists pair_lists(const NamedLists& named);
 // The lists as code without torch reads them; valid as long as `pairs`.
 kernels::ListViews views_of(const PairLists& pairs);
 
-// The lists as kernels read them: int32 on the CPU, [T_q, 1 or H_kv, count], with room behind. Throws an Error that
+// The lists as kernels read them: int32 on the CPU, [T_q, 1, H_kv or H, count], with room behind. Throws an Error that
 // names the entry which is none of its sequence's keys, lies behind its query under a causal limit, or comes twice.
 at::Tensor given_lists(const at::Tensor& given, const kernels::AttentionProblem& problem, bool packed);
 kernels::GivenLists lists_of(const at::Tensor& lists);

@@ -145,7 +145,7 @@ TEST(GivenPairs, BadListsGetOneLine) {
   const at::Tensor longer = at::zeros({kBatch, kLength + 1, 3}, at::kLong);
   expect({longer}, "indices is Long [2, 49, 3]");
   expect({longer, longer}, "got indices and block_indices");
-  expect({{}, longer}, "block_indices is Long [2, 49, 3] on cpu; expected int32 or int64 [B, H_kv, N_q, k]");
+  expect({{}, longer}, "block_indices is Long [2, 49, 3] on cpu; expected int32 or int64 [B, H_kv or H, N_q, k]");
   expect({{}, {}, 64}, "got block_size 64 without block_indices");
 }
 

@@ -5,6 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/block_choice.h"
 #include "fovea/ops/given_pairs.h"
 
 namespace fovea::ops {
@@ -58,7 +59,11 @@ CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& 
     part.call.first_head += heads.first;
     if (part.call.alpha) heads.cut(*part.call.alpha, 0, all);
     cut_terms(part.call.offsets, heads, all);
-    if (PairLists& pairs = part.call.pairs; pairs.by_key_head) key_heads.cut(pairs.lists, 1, of_keys);
+    if (PairLists& pairs = part.call.pairs; pairs.by_head && pairs.lists.size(1) == of_keys) {
+      key_heads.cut(pairs.lists, 1, of_keys);
+    } else if (pairs.by_head) {
+      heads.cut(pairs.lists, 1, all);
+    }
     KeyScreen& screen = part.call.screen;
     key_heads.cut(screen.rows, 1, of_keys), key_heads.cut(screen.steps, 1, of_keys);
     key_heads.cut(screen.extents, 0, of_keys);
@@ -71,7 +76,7 @@ CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& 
 }
 
 CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group) {
-  kernels::check_routed(call.groups[group], views_of(call.pairs), vectors_of(call));
+  kernels::check_choice(call.groups[group], views_of(call.pairs), vectors_of(call), call.kind);
   CallPart part = part_of(x, call, {group, 1});
   // A cluster does not keep the offsets of its sequence.
   part.call.offsets = {}, part.call.value_offsets = 0;
@@ -83,6 +88,20 @@ CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group) 
   }
   part.x.k = at::stack(k, 1), part.x.v = at::stack(v, 1);
   part.call.heads_per_key = 1;
+  return part;
+}
+
+CallPart chosen_part(const CoreTensors& x, const LayerCall& call, size_t group) {
+  kernels::check_choice(call.groups[group], views_of(call.pairs), vectors_of(call), call.kind);
+  CallPart part = part_of(x, call, {group, 1});
+  const BlockChoice& choice = *call.groups[group].spec.blocks();
+  size_t place = 0;
+  for (size_t g = 0; g < group; ++g) place += call.groups[g].spec.blocks() != nullptr ? 1 : 0;
+  part.call.pairs = {.lists = call.chosen_blocks != nullptr ? call.chosen_blocks->at(place)
+                                                            : chosen_blocks({part.x.q, part.x.k}, part.call, choice),
+                     .block = choice.block,
+                     .by_head = true};
+  part.call.groups = std::span(call.owner->listed).subspan(group, 1);
   return part;
 }
 

@@ -28,6 +28,8 @@ CallPart part_of(const CoreTensors& x, const LayerCall& call, const GroupRange& 
 // The part of a single group that is routed. Routed heads gather rows head by head, so they get a head of k and v for
 // each head of q. Throws an Error if the call has lists of pairs or ranges of keys.
 CallPart routed_part(const CoreTensors& x, const LayerCall& call, size_t group);
+// The part of a single group that chooses blocks, as a call with their lists. Throws an Error if the call has lists.
+CallPart chosen_part(const CoreTensors& x, const LayerCall& call, size_t group);
 // The group's inputs of routing among those of the layer. Throws an Error if its centroids were not given.
 RoutedGroup routed_group(const LayerCall& call, size_t group);
 // The group's output if the caller has computed it.

@@ -20,7 +20,7 @@ at::Tensor pairs_in(const SpanEdges& edges, const ReferenceBlock& block) {
   return inside.to(at::kBool).view({edges.members, edges.heads, block.queries, block.keys});
 }
 
-// The lists of a block's queries, [G, 1 or heads of keys, queries, count], -1 in slots without a token.
+// The lists of a block's queries, [G, heads of the lists, queries, count], -1 in slots without a token.
 at::Tensor block_lists(const BlockView& view, const at::Tensor& given) {
   const auto& [call, group, block] = view;
   const ReferenceSide& side = group.q;
@@ -33,7 +33,9 @@ at::Tensor block_lists(const BlockView& view, const at::Tensor& given) {
     rows = given.narrow(0, side.first, slots);
   }
   rows = rows.view({group.count(), side.length, given.size(1), given.size(2)}).transpose(1, 2);
-  if (call.problem.given.by_key_head) rows = rows.narrow(1, block.heads.first_key, block.heads.keys());
+  const kernels::ListHeads heads = call.problem.given.heads;
+  if (heads == kernels::ListHeads::kOfKeys) rows = rows.narrow(1, block.heads.first_key, block.heads.keys());
+  if (heads == kernels::ListHeads::kOfQueries) rows = rows.narrow(1, block.heads.first, block.heads.count);
   return rows.narrow(2, block.first_query, block.queries);
 }
 
@@ -48,7 +50,8 @@ at::Tensor listed_pairs(const BlockView& view, const at::Tensor& given) {
   marks.scatter_(3, lists.masked_fill(lists < 0, units), true);
   const at::Tensor columns = key_positions(view).floor_divide(each);
   const at::Tensor named = marks.index_select(3, columns);
-  return call.problem.given.by_key_head ? named.repeat_interleave(block.heads.share, 1) : named;
+  const bool of_keys = call.problem.given.heads == kernels::ListHeads::kOfKeys;
+  return of_keys ? named.repeat_interleave(block.heads.share, 1) : named;
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TokenCall call_of(const AttentionProblem& problem, const In& in) {
   call.q = queries(problem).read(in.q), call.k = keys(problem).read(in.k), call.v = keys(problem).read(in.v);
   call.terms = terms_of(problem, in.terms);
   if (problem.given.any()) {
-    const int64_t heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
+    const int64_t heads = problem.list_heads();
     call.given =
         at::from_blob(const_cast<int32_t*>(in.given.data), {call.q.size(0), heads, problem.given.count}, at::kInt);
   }

@@ -20,8 +20,9 @@ std::string_view positional(const Pairs& pairs) {
   return {};
 }
 
-// The first pattern of a spec that compares positions, including those of `keep`, or an empty text.
+// The first pattern of a spec that compares positions, including those of `keep`, or its source; or an empty text.
 std::string_view positional(const AttentionSpec& spec) {
+  if (spec.blocks()) return BlockChoice::kName;
   const std::string_view name = positional(spec.pairs());
   return name.empty() && spec.keep ? positional(*spec.keep) : name;
 }
@@ -99,7 +100,7 @@ bool compares_positions(const LayerSpec& spec) {
 LayerSpec across_texts(LayerSpec spec) {
   for (HeadGroup& group : spec) {
     AttentionSpec& own = group.spec;
-    if (own.clauses() != nullptr) own.source = Pairs{};
+    if (own.clauses() != nullptr || own.blocks() != nullptr) own.source = Pairs{};
     if (auto* route = std::get_if<Routed>(&own.source); route != nullptr && route->is_causal())
       route->members = Routed::Members::kBest;
     if (auto* pairs = std::get_if<Pairs>(&own.source))

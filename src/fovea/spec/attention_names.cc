@@ -93,7 +93,7 @@ const std::vector<Alias>& aliases() {
 
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
 
-std::vector<SpecName> routing_names() { return {name_of<Routed>()}; }
+std::vector<SpecName> choosing_names() { return {name_of<Routed>(), name_of<BlockChoice>()}; }
 
 std::vector<SpecName> clause_names() {
   SpecName mix = name_with(ClauseAttention::kMix, ClauseAttention::kMixHelp, {});
@@ -129,7 +129,7 @@ std::vector<std::string> known_pairs() {
   append_words(out, pattern_names());
   for (const Alias& a : aliases())
     if (!a.is_stage) out.emplace_back(a.name);
-  append_words(out, routing_names());
+  append_words(out, choosing_names());
   append_words(out, clause_names());
   return out;
 }

@@ -271,6 +271,7 @@ class Parser : private SpecCursor {
   static std::string_view problem_of_scale(const AttentionSpec& spec) {
     if (!spec.scale) return "";
     if (spec.route()) return "the data decide how many candidates a query of routed has; leave one of the two out";
+    if (spec.blocks()) return "ties decide how many candidates a query of blocktopk has; leave one of the two out";
     if (spec.clauses()) return "the text decides how many candidates a query of clause has; leave one of the two out";
     if (adaptive_span(spec))
       return "span learns how far a query sees, not a number of candidates; leave one of the two out";

@@ -22,7 +22,7 @@
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised and gated, and whether queries are scaled by their numbers of candidates.
 //     spec   = (source | stage) { "+" stage }
-//     source = pairs | routed | clause | mix
+//     source = pairs | routed | blocktopk | clause | mix
 //     pairs  = both { "|" both }                  union
 //     both   = atom { "&" atom }                  intersection, binds tighter
 //     atom   = name [ "(" args ")" ] | "(" pairs ")"
@@ -70,6 +70,29 @@ struct Routed {
   bool operator==(const Routed&) const = default;
 };
 
+// Attention to chosen blocks, "blocktopk(b,k)": the keys of a sequence are in blocks of b, counted from its first key.
+// Each query sees its own block and the k - 1 others with the greatest scores, in causal attention earlier ones. Blocks
+// that equal the last one are all seen. A block's score is the query times the mean of its keys (MoBA, Lu et al. 2025),
+// or with `bounds` the least upper bound of the products with its keys that follows from their least and greatest
+// numbers (Quest, Tang et al. 2024). It has no scale and no terms by offset, and no gradient flows through the choice.
+struct BlockChoice {
+  enum class Score : uint8_t { kMean, kBounds };
+  int64_t block = 1, best = 1;
+  Score score = Score::kMean;
+
+  static constexpr std::string_view kName = "blocktopk", kExample = "blocktopk(64,16)",
+                                    kHelp =
+                                        "of blocks of `block` keys the query's own and the `best` - 1 others with the "
+                                        "greatest scores, by their means or bounds";
+  static constexpr std::array kNames{kName};
+  static constexpr auto fields() {
+    return std::tuple(PatternField<BlockChoice>{"block", &BlockChoice::block, 1},
+                      PatternField<BlockChoice>{"best", &BlockChoice::best, 1},
+                      WordField<BlockChoice, Score>{&BlockChoice::score, "bounds"});
+  }
+  bool operator==(const BlockChoice&) const = default;
+};
+
 // Clause attention: each query sees the keys of its own clause at a level, "clause(l)", or a mixture of all keys and of
 // clauses at rising levels, "mix(full,clause(1),clause(2))". The stages after it act in each part of a mixture, and the
 // norm on the mixture.
@@ -102,7 +125,7 @@ struct ClauseAttention {
 // the text. The latter have
 //     kNames, kExample  the names that they begin with, and how one is written
 //     fields()          as those of a pattern, unless parser, printer and help have an overload of their own
-using Source = std::variant<Pairs, Routed, ClauseAttention>;
+using Source = std::variant<Pairs, Routed, BlockChoice, ClauseAttention>;
 
 struct AttentionSpec {
   Source source;
@@ -116,6 +139,7 @@ struct AttentionSpec {
   // The source if it is of this kind. If it is not, pairs() are full and the others null.
   const Pairs& pairs() const;
   const Routed* route() const { return std::get_if<Routed>(&source); }
+  const BlockChoice* blocks() const { return std::get_if<BlockChoice>(&source); }
   const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }
   bool selects() const { return fovea::selects(selection); }
   const TopK* top_k() const { return std::get_if<TopK>(&selection); }
@@ -187,7 +211,7 @@ std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
-// positions, without clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
+// positions, without chosen blocks and clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
 LayerSpec across_texts(LayerSpec spec);
 // Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
 void require_one_norm(const LayerSpec& spec);
@@ -213,6 +237,6 @@ std::vector<SpecName> transform_names();
 std::vector<SpecName> stage_names();  // selections, transforms, norms, the scale and the gate
 std::vector<SpecName> alias_names();
 std::vector<SpecName> clause_names();   // what stands in the place of all pairs of an encoder
-std::vector<SpecName> routing_names();  // what stands in the place of all pairs
+std::vector<SpecName> choosing_names();  // what stands in the place of all pairs and reads the data
 
 }  // namespace fovea

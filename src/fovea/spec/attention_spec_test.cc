@@ -6,6 +6,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/spec/attention_parameters.h"
+#include "fovea/spec/resolved_layer.h"
 #include "fovea/spec/testing/examples.h"
 #include "fovea/spec/testing/random_spec.h"
 
@@ -74,18 +75,18 @@ TEST(AttentionSpec, WhatIsPrintedReadsBack) {
 }
 
 TEST(AttentionSpec, EveryNameOfTheListsParses) {
-  for (const auto& names : {pattern_names(), routing_names()})
+  for (const auto& names : {pattern_names(), choosing_names()})
     for (const std::string& text : examples(names)) EXPECT_EQ(canonical_text(text), text);
   for (const std::string& text : examples(stage_names()))
     EXPECT_EQ(canonical_text(text), text == Softmax::kName ? "full" : text);
   EXPECT_NO_THROW(examples(alias_names()));
-  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()})
+  for (const auto& names : {pattern_names(), choosing_names(), stage_names(), alias_names()})
     for (const SpecName& name : names) EXPECT_FALSE(name.help.empty()) << name.name;
 }
 
 // Below the least value that the lists tell of, a name is refused.
 TEST(AttentionSpec, ArgumentsHaveTheRangesThatTheListsTell) {
-  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()}) {
+  for (const auto& names : {pattern_names(), choosing_names(), stage_names(), alias_names()}) {
     for (const SpecName& name : names) {
       for (size_t i = 0; i < name.fields.size(); ++i) {
         std::vector<std::string> values;
@@ -171,6 +172,7 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("scaled+scaled"), testing::HasSubstr("column 8: a second scale"));
   EXPECT_THAT(refusal("2*scaled;2*topk(3)+relu+scaled"),
               testing::HasSubstr("column 25: scaled: weights that are not norm"));
+  EXPECT_THAT(refusal("blocktopk(2,4)+scaled"), testing::HasSubstr("column 16: scaled: ties decide how many"));
   EXPECT_THAT(refusal("routed(2,4)+scaled"), testing::HasSubstr("column 13: scaled: the data decide how many"));
   EXPECT_THAT(refusal("mix(full,clause(1))+scaled"),
               testing::HasSubstr("column 21: scaled: the text decides how many"));
@@ -309,6 +311,31 @@ TEST(AttentionSpec, RoutedStandsAlone) {
   EXPECT_TRUE(spec.pairs().is_full());
   EXPECT_TRUE(uses_random(spec));
   EXPECT_FALSE(uses_random(parse_attention("routed(2,4)")));
+}
+
+TEST(AttentionSpec, ChosenBlocksStandAlone) {
+  for (const std::string text : {"blocktopk(64,16)", "blocktopk(64,16,bounds)", "blocktopk(1,1)",
+                                 "blocktopk(4,2)+topk(8,keep=local(4))+entmax(1.5)+rmsnorm"})
+    EXPECT_EQ(canonical_text(text), text);
+  EXPECT_EQ(print(parse_layer_spec("4*full;4*blocktopk( 8 , 2 )+softmax")), "4*full;4*blocktopk(8,2)");
+  const AttentionSpec spec = parse_attention("blocktopk(8,2,bounds)+topk(3)");
+  ASSERT_NE(spec.blocks(), nullptr);
+  EXPECT_EQ(*spec.blocks(), (BlockChoice{8, 2, BlockChoice::Score::kBounds}));
+  EXPECT_TRUE(spec.pairs().is_full());
+  EXPECT_THAT(refusal("blocktopk(64)"), testing::HasSubstr("expected ',' before best of blocktopk, got ')'"));
+  EXPECT_THAT(refusal("blocktopk(2,3,mean)"),
+              testing::HasSubstr("expected bounds as the third argument of blocktopk, got 'mean'"));
+  EXPECT_THAT(refusal("topk(2,keep=blocktopk(2,3))"),
+              testing::HasSubstr("'blocktopk' stands alone before the stages, as in blocktopk(64,16)"));
+  EXPECT_EQ(message_of([] { validate(parse_attention("blocktopk(8,2)"), AttentionKind::kCross); }),
+            "attention 'blocktopk(8,2)': 'blocktopk' compares the positions of queries and keys, which belong to "
+            "different texts in cross-attention; use full or random(k) there, with any selection and transform");
+  EXPECT_EQ(print(across_texts(parse_layer_spec("4*blocktopk(8,2)+sink;4*topk(2)"))), "4*sink;4*topk(2)");
+  const AttentionLayerPointer layer = resolved_layer("1*blocktopk(8,2)+topk(3);1*local(2)", 2);
+  EXPECT_TRUE(layer->positional);
+  EXPECT_EQ(print(layer->groups[0].spec), "blocktopk(8,2)+topk(3)");
+  EXPECT_EQ(print(layer->listed[0].spec), "topk(3)");
+  EXPECT_EQ(layer->listed[1].spec, layer->groups[1].spec);
 }
 
 TEST(AttentionSpec, RoutedErrorsPointAtTheMistake) {

@@ -1,5 +1,6 @@
 #include "fovea/spec/draw.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "fovea/base/strings.h"
@@ -18,6 +19,23 @@ std::string draw_pairs(const Pairs& pairs, int64_t length, AttentionKind kind, u
     out += line + "\n";
   }
   return out;
+}
+
+// A query's own block, and '+' for the keys of the blocks of which the best are seen.
+std::string draw_blocks(const BlockChoice& choice, int64_t length, AttentionKind kind) {
+  std::string out;
+  for (int64_t query = 0; query < length; ++query) {
+    const int64_t own = query / choice.block * choice.block;
+    const bool causal = kind == AttentionKind::kCausal;
+    const int64_t limit = causal ? query + 1 : length;
+    std::string line(static_cast<size_t>(length), '.');
+    if (choice.best > 1) std::fill_n(line.begin(), limit, '+');
+    std::fill(line.begin() + own, line.begin() + std::min(own + choice.block, limit), '#');
+    out += line + "\n";
+  }
+  if (choice.best == 1) return out;
+  return cat(out, "#: the query's own block; +: of these blocks of ", choice.block, ", the ", choice.best - 1,
+             " with the greatest scores are seen too\n");
 }
 
 std::string selected_line(const All&) { return ""; }
@@ -55,6 +73,8 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
     } else if (group.spec.route()) {
       out +=
           cat("The candidates of ", Routed::kName, " depend on the data: those of a query share a cluster with it\n");
+    } else if (const BlockChoice* blocks = group.spec.blocks()) {
+      out += draw_blocks(*blocks, length, kind);
     } else {
       out += draw_pairs(group.spec.pairs(), length, kind, stream);
     }

@@ -26,6 +26,14 @@ TEST(Draw, OfRoutedHeadsOneLine) {
             "2*local(1);1*routed(2,4)\n\n2*local(1)\n#.\n.#\n\n1*routed(2,4)\n" + line);
 }
 
+TEST(Draw, OwnBlocksAndThoseAmongWhichTheDataChoose) {
+  EXPECT_EQ(draw(parse_layer_spec("blocktopk(2,2)"), 5, AttentionKind::kCausal),
+            "blocktopk(2,2)\n#....\n##...\n++#..\n++##.\n++++#\n"
+            "#: the query's own block; +: of these blocks of 2, the 1 with the greatest scores are seen too\n");
+  EXPECT_EQ(draw(parse_layer_spec("blocktopk(2,1,bounds)"), 3, AttentionKind::kSelf),
+            "blocktopk(2,1,bounds)\n##.\n##.\n..#\n");
+}
+
 TEST(Draw, StagesThatReadALengthSayIt) {
   EXPECT_EQ(draw(parse_layer_spec("sigmoid"), 1, AttentionKind::kSelf),
             "sigmoid\n#\nTraining sets the bias of sigmoid to -ln(greatest length) and stores it: "

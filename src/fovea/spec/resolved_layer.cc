@@ -50,6 +50,8 @@ AttentionLayerPointer resolved_layer(const LayerSpec& given, int64_t num_heads) 
                       print(with_bias({group}, 1024).front().spec), " for 1,024 keys"));
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back(group_of(group.spec, group.num_heads));
+    if (group.spec.blocks()) group.spec.source = Pairs{};
+    layer->listed.push_back(group_of(group.spec, group.num_heads));
   }
   return layer;
 }

@@ -17,9 +17,12 @@ struct AttentionLayer {
     bool reads_alpha;
     int64_t span = 0;  // the limit of an adaptive span, 0 without one
     bool is_routed() const { return spec.route() != nullptr; }
+    // The data decide which keys a query has, so that the group takes a call of its own.
+    bool chooses_keys() const { return is_routed() || spec.blocks() != nullptr; }
   };
   std::string text;  // for messages
   std::vector<Group> groups;
+  std::vector<Group> listed;  // the groups as calls with lists of pairs have them: all pairs in place of blocktopk
   Norm norm;
   AttentionParameters reads;
   bool positional = false;

@@ -32,9 +32,14 @@ std::string layer(const std::vector<std::string>& in) {
   std::vector<std::string> lines{answer({std::string(name_of(resolved->norm)), digit(norm.gate), digit(norm.bias),
                                          digit(norm.centred), digit(reads.gain), digit(reads.gate), digit(reads.bias),
                                          digit(reads.alpha), digit(reads.sinks), digit(resolved->positional)})};
-  for (const AttentionLayer::Group& group : resolved->groups) {
+  for (size_t g = 0; g < resolved->groups.size(); ++g) {
+    const AttentionLayer::Group& group = resolved->groups[g];
+    // The keys of a block, how many blocks, whether by bounds; zeros without blocktopk.
+    const BlockChoice* blocks = group.spec.blocks();
+    const BlockChoice choice = blocks != nullptr ? *blocks : BlockChoice{.block = 0, .best = 0};
     lines.push_back(answer({cat(group.num_heads), print(group.spec), digit(group.reads_alpha), digit(group.is_routed()),
-                            cat(group.span)}));
+                            cat(group.span), print(resolved->listed[g].spec), cat(choice.block), cat(choice.best),
+                            digit(choice.score == BlockChoice::Score::kBounds)}));
   }
   return join(lines, "\n");
 }

@@ -69,7 +69,7 @@ class Inputs {
  private:
   void sort(const Tensor& lists, const AttentionProblem& problem, bool packed) {
     const Tensor entries = whole(lists);
-    const int64_t count = problem.given.count, heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
+    const int64_t count = problem.given.count, heads = problem.list_heads();
     lists_ = empty({entries.numel() + kernels::kReadBehindLists}, aoti_torch_dtype_int32());
     kernels::sort_lists(view_of(entries), packed, problem, written_numbers<int32_t>(*lists_), torch_executor());
     given = {numbers_of<int32_t>(lists_), heads * count, heads > 1 ? count : 0};
@@ -286,15 +286,19 @@ void kernel_explain(StableIValue* stack, uint64_t, uint64_t) {
   kernels::check_layout(core.x);
   core.keys = kernels::key_sharing(core.x.q, core.x.k);
   const AttentionLayerPointer layer = resolved_layer(spec, core.x.q.heads());
-  std::vector<AttentionLayer::Group> groups = layer->groups;
+  std::vector<AttentionLayer::Group> groups = layer->listed;
   for (AttentionLayer::Group& group : groups) group.reads_alpha = false;  // whatever its values
   AttentionProblem problem = kernels::problem_of(core, groups, phase);
   const kernels::CallSizes sizes = kernels::sizes_of(core.x.q, core.x.k);
   problem.sequences = {{0, sizes.queries, 0, sizes.keys}};
   std::string text;
-  for (const kernels::GroupProblem& group : kernels::grouped_call(groups, problem, 1, false).groups) {
-    const AttentionProblem& own = group.problem;
-    if (groups.size() > 1) text += cat(print(own.spec), ", ", own.num_heads, " heads:\n");
+  size_t at = 0;
+  for (kernels::GroupProblem& group : kernels::grouped_call(groups, problem, 1, false).groups) {
+    AttentionProblem& own = group.problem;
+    const AttentionSpec& given = layer->groups[at++].spec;
+    if (const BlockChoice* blocks = given.blocks())
+      own.given = {.block = blocks->block, .count = blocks->best, .heads = kernels::ListHeads::kOfQueries};
+    if (groups.size() > 1) text += cat(print(given), ", ", own.num_heads, " heads:\n");
     text += cat(kernels::explain(own), '\n');
   }
   text.pop_back();

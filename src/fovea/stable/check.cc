@@ -82,7 +82,7 @@ void kernel_check(StableIValue* stack, uint64_t, uint64_t) {
   kernels::check_layout(x);
   kernels::check_inputs(x, enable_gqa ? kernels::key_sharing(x.q, x.k) : kernels::KeySharing(),
                         kernels::ValueWidth::kAny);
-  parse_kind(kind);
+  const AttentionKind parsed_kind = parse_kind(kind);
   kernels::check_scale(scale, "attention");
   kernels::check_options(x, options, graph);
   const AttentionLayerPointer layer = resolved_layer(spec, x.q.heads());
@@ -90,7 +90,7 @@ void kernel_check(StableIValue* stack, uint64_t, uint64_t) {
   const kernels::ListViews lists = kernels::one_of({given.views[kIndices], given.views[kBlockIndices], block_size});
   kernels::checked_lists(x, lists);
   for (const AttentionLayer::Group& group : layer->groups) {
-    kernels::check_routed(group, lists, options.vectors);
+    kernels::check_choice(group, lists, options.vectors, parsed_kind);
     if (group.reads_alpha) kernels::check_learned_shape(options.learned(group.spec.transform), group.spec, x.q.heads());
   }
   check_reads_terms(*layer, given);

@@ -62,8 +62,10 @@ void kernel_block_topk(StableIValue* stack, uint64_t, uint64_t) {
   check_count(choice, 4, "choice");
   const std::vector<kernels::Sequence> all = sequences_of(sequences);
   kernels::BlockTopk job;
-  job.q = q.const_data_ptr(), job.k = k.const_data_ptr(), job.dtype = dtype_of(q);
-  job.heads = q.size(1), job.key_heads = k.size(1), job.head_dim = q.size(2);
+  job.q = {q.const_data_ptr(), q.size(1) * q.size(2), q.size(2)};
+  job.k = {k.const_data_ptr(), k.size(1) * k.size(2), k.size(2)};
+  job.dtype = dtype_of(q);
+  job.heads = q.size(1), job.head_dim = q.size(2), job.keys.share = q.size(1) / k.size(1);
   job.block = choice[0], job.best = choice[1];
   job.score = choice[2] != 0 ? kernels::BlockScore::kBounds : kernels::BlockScore::kMean;
   job.causal = choice[3] != 0;

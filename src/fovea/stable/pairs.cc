@@ -35,20 +35,20 @@ void kernel_sequences(StableIValue* stack, uint64_t, uint64_t) {
   stack[0] = result(out);
 }
 
-// The lists of a call on the CPU, sorted and checked: [T_q, 1 or H_kv, count] int32. key_heads 0: all heads share them.
+// The lists of a call on the CPU, sorted and checked: [T_q, 1 or list_heads, count] int32. list_heads 0: all heads share them.
 void kernel_lists(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);
   const Tensor given = whole(in.tensor());
   const OptionalTensors layout = in.tensors();
   const std::string kind = in.text();
   const kernels::CallSizes sizes = sizes_of(in.integers());
-  const int64_t block = in.integer(), key_heads = in.integer(), count = given.size(-1);
+  const int64_t block = in.integer(), list_heads = in.integer(), count = given.size(-1);
   AttentionProblem problem;
   problem.kind = parse_kind(kind);
-  problem.num_heads = key_heads;
-  problem.given = {.block = block, .count = count, .by_key_head = key_heads > 0};
+  problem.num_heads = list_heads;
+  problem.given = {.block = block, .count = count, .heads = list_heads > 0 ? kernels::ListHeads::kOfQueries : kernels::ListHeads::kShared};
   problem.sequences = kernels::read_sequences(sizes, vectors_of(layout));
-  const int64_t tokens = sizes.batch * sizes.queries, heads = std::max<int64_t>(key_heads, 1);
+  const int64_t tokens = sizes.batch * sizes.queries, heads = std::max<int64_t>(list_heads, 1);
   const Tensor room = empty({tokens * heads * count + kernels::kReadBehindLists}, aoti_torch_dtype_int32());
   kernels::sort_lists(view_of(given), sizes.packed, problem, written_numbers<int32_t>(room), torch_executor());
   const Tensor out = empty({tokens, heads, count}, aoti_torch_dtype_int32());

@@ -63,12 +63,16 @@ struct KeySharing {
   bool operator==(const KeySharing&) const = default;
 };
 
+// Whose heads have lists of their own: one list of a query for all heads, or one for each head of k, or of q.
+enum class ListHeads : uint8_t { kShared, kOfKeys, kOfQueries };
+
 // Pairs that come with the call: a list for each query. It attends to a key only where its list names the key and the
 // spec's pairs have it too.
 struct GivenPairs {
-  int64_t block = 0;         // 0: no lists; 1: lists of keys; else of blocks of so many keys, the first from key 0 on
-  int64_t count = 0;         // entries of a list
-  bool by_key_head = false;  // each head of k has lists of its own; else all heads share them
+  int64_t block = 0;  // 0: no lists; 1: lists of keys; else of blocks of so many keys, the first from key 0 on
+  int64_t count = 0;  // entries of a list
+  ListHeads heads = ListHeads::kShared;
+  bool by_head() const { return heads != ListHeads::kShared; }
   bool any() const { return block > 0; }
 };
 
@@ -89,8 +93,14 @@ struct AttentionProblem {
 
   int64_t key_head(int64_t head) const { return keys.key_head(head); }
   int64_t num_key_heads() const { return num_heads == 0 ? 0 : key_head(num_heads - 1) + 1; }
+  // How many lists a query has, and which of them a head reads.
+  int64_t list_heads() const { return !given.by_head() ? 1 : of_keys() ? num_key_heads() : num_heads; }
+  int64_t list_head(int64_t head) const { return !given.by_head() ? 0 : of_keys() ? key_head(head) : head; }
   // The end of the heads that read `key_head`.
   int64_t heads_end(int64_t key_head) const { return std::min(keys.first_head(key_head + 1), num_heads); }
+
+ private:
+  bool of_keys() const { return given.heads == ListHeads::kOfKeys; }
 };
 
 // A [tokens, H, D] array: element (t, h, i) is data[t * token_stride + h * head_stride + i].
@@ -142,7 +152,7 @@ struct OffsetGradients {
   float* rows = nullptr;     // [count, H, D], apart for heads that share rows
 };
 
-// Lists of GivenPairs, [T_q, 1 or num_key_heads(), count], numbers side by side: of each query, ascending and each
+// Lists of GivenPairs, [T_q, list_heads(), count], numbers side by side: of each query, ascending and each
 // once, keys or blocks of its sequence that begin below Row::limit(), then -1 up to the list's end. Readable for 16
 // numbers behind the last list.
 using GivenLists = Rows<const int32_t>;

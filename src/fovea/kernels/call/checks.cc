@@ -67,11 +67,11 @@ void check_term(const TensorView& x, const TensorView& q, const WantedTensor& wa
                   "; expected ", type, ' ', wanted.expected, " on ", q.device_name(), " for q of shape ", shape(q)));
 }
 
-// [.., count] of q's queries, with q's heads left out or those of k in their place.
+// [.., count] of q's queries, with q's heads left out, or they or those of k in their place.
 bool lists_fit(const TensorView& lists, bool by_head, const QkvViews& x) {
   const TensorView& q = x.q;
   if (lists.dim() + (by_head ? 0 : 1) != q.dim() || lists.sizes[0] != q.sizes[0]) return false;
-  if (by_head && lists.heads() != x.k.heads()) return false;
+  if (by_head && lists.heads() != x.k.heads() && lists.heads() != q.heads()) return false;
   return q.dim() == 3 || lists.sizes[lists.dim() - 2] == q.sizes[2];
 }
 
@@ -201,16 +201,19 @@ void check_layer_terms(const TensorView& q, const TermViews& terms, const std::o
 GivenPairs checked_lists(const QkvViews& x, const ListViews& pairs) {
   if (!pairs.lists) return {};
   const TensorView& lists = *pairs.lists;
-  const bool by_head = pairs.by_key_head;
+  const bool by_head = pairs.by_head;
   if (pairs.block < 1 || pairs.block > std::numeric_limits<int32_t>::max()) {
     throw Error(cat("attention: block_size is ", pairs.block, "; expected the keys of a block, 1 or more"));
   }
   if (lists_fit(lists, by_head, x) && lists.is_integer() && lists.device == x.q.device && lists.dense) {
-    return {.block = pairs.block, .count = lists.width(), .by_key_head = by_head};
+    const ListHeads heads = !by_head                             ? ListHeads::kShared
+                            : lists.heads() == x.k.heads() ? ListHeads::kOfKeys
+                                                           : ListHeads::kOfQueries;
+    return {.block = pairs.block, .count = lists.width(), .heads = heads};
   }
   const bool packed = x.q.dim() == 3;
   const std::string expected =
-      by_head ? cat(packed ? "[T_q, H_kv, k]" : "[B, H_kv, N_q, k]", ", a list for each head of k,")
+      by_head ? cat(packed ? "[T_q, H_kv or H, k]" : "[B, H_kv or H, N_q, k]", ", a list for each head of k or q,")
               : cat(packed ? "[T_q, k]" : "[B, N_q, k]", ", shared by all heads,");
   throw Error(cat("attention: ", name_of_lists(by_head), " is ", lists.type_name(), ' ', shape(lists), " on ",
                   lists.device_name(), "; expected int32 or int64 ", expected, " on ", x.q.device_name(),
@@ -225,7 +228,7 @@ ListViews one_of(const NamedLists& named) {
   if (!block_indices && block_size != kUsualBlock) {
     throw Error(cat("attention: got block_size ", block_size, " without block_indices; leave it out"));
   }
-  if (block_indices) return {.lists = block_indices, .block = block_size, .by_key_head = true};
+  if (block_indices) return {.lists = block_indices, .block = block_size, .by_head = true};
   return {.lists = indices, .block = indices ? 1 : 0};
 }
 
@@ -322,13 +325,15 @@ void check_norm(const Norm& norm, const LayerViews& options, int64_t width) {
   }
 }
 
-void check_routed(const AttentionLayer::Group& group, const ListViews& lists, const SequenceVectors& vectors) {
-  if (!group.is_routed()) return;
+void check_choice(const AttentionLayer::Group& group, const ListViews& lists, const SequenceVectors& vectors,
+                  AttentionKind kind) {
+  if (!group.chooses_keys()) return;
+  validate(group.spec, kind);
   if (lists.lists) {
     throw Error(
         cat("attention: indices and '", print(group.spec), "' both choose the keys of a query; leave one of them out"));
   }
-  if (vectors.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
+  if (group.is_routed() && vectors.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
 }
 
 }  // namespace fovea::kernels

@@ -38,7 +38,7 @@ struct LayerViews {
 struct ListViews {
   std::optional<TensorView> lists;
   int64_t block = 0;
-  bool by_key_head = false;
+  bool by_head = false;  // of k or q; else all heads share them
 };
 
 [[noreturn]] void refuse_layout(std::string_view name, std::string_view layout);
@@ -95,8 +95,9 @@ void check_same_tokens(std::span<const Sequence> sequences);
 void check_kernel(std::string_view in_forward);
 // Parameters of the norm over `width` numbers of all heads.
 void check_norm(const Norm& norm, const LayerViews& options, int64_t width);
-// Routed heads choose their keys themselves, among those of whole sequences.
-void check_routed(const AttentionLayer::Group& group, const ListViews& lists, const SequenceVectors& vectors);
+// Routed heads and those of blocktopk choose their keys themselves, routed ones among those of whole sequences.
+void check_choice(const AttentionLayer::Group& group, const ListViews& lists, const SequenceVectors& vectors,
+                  AttentionKind kind);
 
 // Returns how many MiB the reference may use for one block of scores: FOVEA_REFERENCE_MIB, 256 without it. Throws an
 // Error if the variable is not a number above zero.

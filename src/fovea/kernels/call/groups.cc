@@ -160,7 +160,14 @@ OffsetTerms terms_of(const GroupProblem& group, const OffsetTerms& all) {
 }
 
 GivenLists lists_of(const GroupProblem& group, const GivenLists& all) {
-  return from_head(all, group.problem.given.by_key_head ? group.first_key_head : 0);
+  switch (group.problem.given.heads) {
+    case ListHeads::kOfKeys:
+      return from_head(all, group.first_key_head);
+    case ListHeads::kOfQueries:
+      return from_head(all, group.first_head);
+    default:
+      return all;
+  }
 }
 
 RandomStream random_of(const GroupProblem& group, RandomStream all) {

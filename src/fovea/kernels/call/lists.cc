@@ -30,7 +30,7 @@ struct EntryRule {
 
 [[noreturn]] void refuse_entry(const EntryRule& rule, const QueryPlace& at, int64_t entry, bool twice) {
   const std::string what =
-      cat("attention: ", name_of_lists(rule.lists.by_key_head), " names ", rule.block == 1 ? "key " : "block ", entry,
+      cat("attention: ", name_of_lists(rule.lists.by_head()), " names ", rule.block == 1 ? "key " : "block ", entry,
           " for query ", at.query, " of sequence ", at.sequence);
   if (twice) throw Error(cat(what, " twice; expected each once, and -1 in places left over"));
   if (entry < 0 || entry >= rule.units()) {
@@ -135,7 +135,7 @@ void fill_lists(const ListRows<T>& given, const AttentionProblem& problem, int32
       tasks.push_back({s, first, std::min(kListTaskRows, queries - first)});
     }
   }
-  const int64_t heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
+  const int64_t heads = problem.list_heads();
   std::vector<ListSorter> sorters(static_cast<size_t>(executor.num_threads()));
   std::atomic<int64_t> faulty = std::numeric_limits<int64_t>::max();  // the first task with a fault
   const auto each_row = [&](const Task& task, const auto& work) {
@@ -173,7 +173,7 @@ const char* name_of_lists(bool by_head) { return by_head ? "block_indices" : "in
 
 void sort_lists(const TensorView& given, bool packed, const AttentionProblem& problem, int32_t* out,
                 Executor& executor) {
-  const bool by_head = problem.given.by_key_head;
+  const bool by_head = problem.given.by_head();
   int64_t numbers = 1;
   for (const int64_t size : given.sizes) numbers *= size;
   std::fill_n(out + numbers, kReadBehindLists, -1);

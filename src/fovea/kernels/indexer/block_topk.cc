@@ -70,7 +70,7 @@ BlockLists run(const BlockTopk& job, Executor& executor) {
     const Sequence& sequence = job.sequences[static_cast<size_t>(s)];
     const int64_t blocks = sequence.q_length == 0 ? 0 : (sequence.k_length + job.block - 1) / job.block;
     most = std::max(most, blocks);
-    for (int64_t head = 0; head < job.key_heads; ++head) {
+    for (int64_t head = 0; head < job.key_heads(); ++head) {
       places.push_back({s, head, blocks, floats});
       floats += Search::panel_floats(job, blocks);
     }
@@ -89,8 +89,8 @@ BlockLists run(const BlockTopk& job, Executor& executor) {
   for (int64_t i = 0; i < std::ssize(places); ++i) {
     const BlockPlace& place = places[static_cast<size_t>(i)];
     const int64_t queries = job.sequences[static_cast<size_t>(place.sequence)].q_length;
-    const int64_t share = job.heads / job.key_heads;
-    for (int64_t head = place.key_head * share; head < (place.key_head + 1) * share; ++head) {
+    const int64_t end = std::min(job.keys.first_head(place.key_head + 1), job.heads);
+    for (int64_t head = job.keys.first_head(place.key_head); head < end; ++head) {
       for (int64_t first = 0; first < queries; first += room.queries)
         pieces.push_back({i, head, first, std::min(room.queries, queries - first)});
     }
@@ -112,6 +112,10 @@ BlockLists run(const BlockTopk& job, Executor& executor) {
 }
 
 }  // namespace
+
+void summarise_keys(const BlockKeys& keys, float* out) {
+  with_isa([&](auto tag) { BlockSearch<decltype(tag)::kIsa>::summarise_keys(keys, out); });
+}
 
 BlockLists block_topk(const BlockTopk& job, Executor& executor) {
   BlockLists lists;

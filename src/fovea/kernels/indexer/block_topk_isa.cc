@@ -18,34 +18,33 @@ namespace {
 constexpr int64_t kMostQueries = 64;               // of a piece
 constexpr int64_t kMostScores = int64_t{1} << 16;  // of a piece
 
-// A head's rows of q or k.
-HeadRows block_rows(const void* data, int64_t heads, int64_t head, const BlockTopk& job) {
-  const bool bf16 = job.dtype == DType::kBFloat16;
-  return {static_cast<const char*>(data) + head * job.head_dim * (bf16 ? 2 : 4), heads * job.head_dim,
-          bf16 ? Lane::kBFloat16 : Lane::kFloat};
-}
-
 int64_t row_width(const BlockTopk& job) { return round_up(job.head_dim, kLanes); }
 // The depth of the products: bounds have a half for the greatest keys and one for the least.
 int64_t block_depth(const BlockTopk& job) { return row_width(job) * (job.score == BlockScore::kBounds ? 2 : 1); }
 
-// One block's summary, from its keys first ... first + count - 1: [depth].
-void summarise_block(const HeadRows& keys, int64_t first, int64_t count, const BlockTopk& job, float* to) {
-  const int64_t width = row_width(job);
-  const bool bounds = job.score == BlockScore::kBounds;
-  with_loader(keys, job.head_dim, [&](const auto& load_row) {
-    for (int64_t i = 0; i < width; i += kLanes) {
-      F sum = load_row(first, i), low = sum, high = sum;
-      for (int64_t t = first + 1; t < first + count; ++t) {
-        const F key = load_row(t, i);
+// A block of keys under one head, and where its summary lies: the halves of bounds are half_step apart.
+struct BlockRows {
+  HeadRows rows;
+  TokenList at;
+  int64_t count = 0, head_dim = 0;
+  BlockScore score = BlockScore::kMean;
+  int64_t half_step = 0;
+};
+void summarise_block(const BlockRows& keys, float* to) {
+  const bool bounds = keys.score == BlockScore::kBounds;
+  with_loader(keys.rows, keys.head_dim, [&](const auto& load_row) {
+    for (int64_t i = 0; i < round_up(keys.head_dim, kLanes); i += kLanes) {
+      F sum = load_row(keys.at[0], i), low = sum, high = sum;
+      for (int64_t t = 1; t < keys.count; ++t) {
+        const F key = load_row(keys.at[t], i);
         sum = sum + key;
         low = select(is_nan(low), low, min(low, key)), high = select(is_nan(high), high, max(high, key));
       }
       if (bounds) {  // finite or NaN: of the two products with a query's number, one is zero
         store(to + i, max(set(kLowest), min(set(-kLowest), high)));
-        store(to + width + i, max(set(kLowest), min(set(-kLowest), low)));
+        store(to + keys.half_step + i, max(set(kLowest), min(set(-kLowest), low)));
       } else {
-        store(to + i, sum / set(static_cast<float>(count)));
+        store(to + i, sum / set(static_cast<float>(keys.count)));
       }
     }
   });
@@ -54,7 +53,7 @@ void summarise_block(const HeadRows& keys, int64_t first, int64_t count, const B
 // The queries as the products read them: [count, depth].
 void pack_queries(const BlockTopk& job, const BlockPiece& piece, const Sequence& sequence, float* to) {
   const int64_t width = row_width(job), depth = block_depth(job);
-  const HeadRows rows = block_rows(job.q, job.heads, piece.head, job);
+  const HeadRows rows = head_rows(job.q, piece.head, job.dtype);
   with_loader(rows, job.head_dim, [&](const auto& load_row) {
     for (int64_t n = 0; n < piece.count; ++n) {
       for (int64_t i = 0; i < width; i += kLanes) {
@@ -104,13 +103,37 @@ BlockRoom BlockSearch<kIsa>::room(const BlockTopk& job, int64_t blocks) {
 }
 
 template <Isa kIsa>
+void BlockSearch<kIsa>::summarise_keys(const BlockKeys& keys, float* out) {
+  const int64_t floats = summary_floats(keys.head_dim, keys.score);
+  for (int64_t i = 0; i < keys.key_heads * floats; ++i) out[i] = 0;
+  const int64_t half = keys.score == BlockScore::kBounds ? floats / 2 : 0;
+  for (int64_t head = 0; head < keys.key_heads; ++head) {
+    summarise_block({head_rows(keys.k, head, keys.dtype), {keys.first, 1, nullptr, keys.places}, keys.count,
+                     keys.head_dim, keys.score, half},
+                    out + head * floats);
+  }
+}
+
+template <Isa kIsa>
 void BlockSearch<kIsa>::summarise(const BlockTopk& job, const BlockPlace& place, float* panels, float* rows) {
   const Sequence& sequence = job.sequences[static_cast<size_t>(place.sequence)];
-  const HeadRows keys = block_rows(job.k, job.key_heads, place.key_head, job);
-  const int64_t depth = block_depth(job);
+  const int64_t depth = block_depth(job), width = row_width(job);
+  const bool has_kept = !job.kept.empty();
   for (int64_t m = 0; m < place.blocks; ++m) {
+    float* to = rows + m * depth;
     const int64_t first = m * job.block, count = std::min(job.block, sequence.k_length - first);
-    summarise_block(keys, sequence.k_begin + first, count, job, rows + m * depth);
+    if (!has_kept) {
+      summarise_block({head_rows(job.k, place.key_head, job.dtype), {sequence.k_begin + first, 1, nullptr}, count,
+                       job.head_dim, job.score, width},
+                      to);
+    } else if (count == job.block) {
+      const float* from = job.kept[static_cast<size_t>(place.sequence)][static_cast<size_t>(m)] +
+                          (job.kept_head + place.key_head) * summary_floats(job.head_dim, job.score);
+      const int64_t half = summary_floats(job.head_dim, BlockScore::kMean);
+      for (int64_t i = 0; i < depth; i += width) std::memcpy(to + i, from + i / width * half, static_cast<size_t>(width) * sizeof(float));
+    } else {  // nobody chooses it
+      for (int64_t i = 0; i < depth; ++i) to[i] = 0;
+    }
   }
   pack_panels({rows, depth, Lane::kFloat}, {}, place.blocks, depth, panels);
 }

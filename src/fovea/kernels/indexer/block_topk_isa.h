@@ -40,6 +40,7 @@ struct BlockSearch {
   static BlockRoom room(const BlockTopk& job,
                         int64_t blocks);  // blocks: of the longest sequence
   // Writes the packed summaries of a sequence's blocks; `rows` has room for them, a row after the other.
+  static void summarise_keys(const BlockKeys& keys, float* out);
   static void summarise(const BlockTopk& job, const BlockPlace& place, float* panels, float* rows);
   // Writes the scores of each query's blocks to rows of `room`, score_row(place.blocks) apart, and behind the last row,
   // for each query, the least score of a chosen block; -infinity if all are.

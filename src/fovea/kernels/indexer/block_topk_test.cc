@@ -51,9 +51,10 @@ Input<T> whole_input(const Sizes& at, uint64_t seed) {
 template <class T>
 BlockLists found(const Sizes& at, const Input<T>& in, Executor& executor) {
   BlockTopk job;
-  job.q = in.q.kept.data(), job.k = in.k.kept.data();
+  job.q = {in.q.kept.data(), at.heads * at.head_dim, at.head_dim};
+  job.k = {in.k.kept.data(), at.key_heads * at.head_dim, at.head_dim};
   job.dtype = sizeof(T) == 4 ? DType::kFloat32 : DType::kBFloat16;
-  job.heads = at.heads, job.key_heads = at.key_heads, job.head_dim = at.head_dim;
+  job.heads = at.heads, job.keys.share = at.heads / at.key_heads, job.head_dim = at.head_dim;
   job.block = at.block, job.best = at.best, job.score = at.score, job.causal = at.causal;
   job.sequences = at.sequences;
   return block_topk(job, executor);

@@ -10,9 +10,12 @@
 namespace fovea::language {
 namespace {
 
-// Why the routed heads of layer `layer` cannot have memory, or nothing.
-std::string problem_of_routes(const LayerSpec& spec, int64_t layer, const LanguageConfig& config) {
+// Why the heads of layer `layer` that choose their keys cannot have memory, or nothing.
+std::string problem_of_choice(const LayerSpec& spec, int64_t layer, const LanguageConfig& config) {
   for (const HeadGroup& group : spec) {
+    if (group.spec.blocks())
+      return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose blocks are counted from a ",
+                 "segment's first unit and have no memory; use --memory-length 0");
     const Routed* route = group.spec.route();
     if (route == nullptr) continue;
     const std::string causal = cat("routed(", route->clusters, ",", route->window, ",causal)");
@@ -53,7 +56,7 @@ void validate(const LanguageConfig& config) {
                   "--same-length is set without --memory-length, which says how far each unit sees; set both");
   for (int64_t layer = 0; memory > 0 && layer < config.dec_depth; ++layer) {
     const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
-    if (const std::string problem = problem_of_routes(spec, layer + 1, config); !problem.empty()) {
+    if (const std::string problem = problem_of_choice(spec, layer + 1, config); !problem.empty()) {
       problems.add(problem);
       break;
     }

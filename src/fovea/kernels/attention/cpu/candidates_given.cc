@@ -171,15 +171,15 @@ Candidates lower_lists(const AttentionProblem& problem, const Sequence& sequence
 void CandidateTables::lower_given(const AttentionProblem& problem, const RandomStream& random,
                                   const GivenLists& given) {
   const bool draws = uses_random(problem.spec);
-  heads_ = draws || problem.given.by_key_head ? problem.num_heads : 1;
+  heads_ = draws || problem.given.by_head() ? problem.num_heads : 1;
   for (const Sequence& sequence : problem.sequences) {
     for (int64_t h = 0; h < heads_; ++h) {
-      const int64_t key_head = problem.given.by_key_head ? problem.key_head(h) : 0;
-      if (h > 0 && !draws && key_head == problem.key_head(h - 1)) {
+      const int64_t list_head = problem.list_head(h);
+      if (h > 0 && !draws && list_head == problem.list_head(h - 1)) {
         tables_.push_back(tables_.back());
         continue;
       }
-      const int32_t* lists = given.data + sequence.q_begin * given.token_stride + key_head * given.head_stride;
+      const int32_t* lists = given.data + sequence.q_begin * given.token_stride + list_head * given.head_stride;
       tables_.push_back(std::make_shared<const Candidates>(
           lower_lists(problem, sequence, draws ? random.pattern(h) : 0, {lists, given.token_stride})));
     }

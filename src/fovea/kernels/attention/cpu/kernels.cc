@@ -1,6 +1,7 @@
 #include "fovea/kernels/attention/cpu/kernels.h"
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/blocks.h"
 #include "fovea/kernels/attention/cpu/dense.h"
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/cpu/screen_attention.h"
@@ -26,7 +27,7 @@ void refuse_selection(const AttentionSpec& spec, std::vector<std::string>& reaso
 }
 
 std::span<const Kernel> cpu_kernels() {
-  static const std::vector<Kernel> kAll = {kTopkKernel, kEntmaxKernel, kDenseKernel, kRowsKernel};
+  static const std::vector<Kernel> kAll = {kTopkKernel, kEntmaxKernel, kBlocksKernel, kDenseKernel, kRowsKernel};
   return kAll;
 }
 

@@ -87,7 +87,7 @@ void key_screen_sums_int8(const KeyScreenProduct&) {}  // never chosen: has_int8
 #endif
 
 bool reads_key_screen(const AttentionSpec& spec) {
-  if (spec.top_k() == nullptr || spec.keep || !spec.pairs().is_full()) return false;
+  if (spec.top_k() == nullptr || spec.keep || spec.blocks() != nullptr || !spec.pairs().is_full()) return false;
   return !std::holds_alternative<Sparsemax>(spec.transform) && !std::holds_alternative<Entmax>(spec.transform);
 }
 

@@ -51,8 +51,10 @@ ScreenProduct screen_product(ScreenFormat format) {
   if (format == ScreenFormat::kInt8 && has_tiles()) return &ScreenTiles<Isa::kAmxEmulated>::product_int8;
 #endif
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
+#if !defined(__x86_64__) || FOVEA_LEVEL_MASK & 2
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBytePairs) return &screen_product_pairs;
+#endif
   return screen_ops().product_float;
 }
 

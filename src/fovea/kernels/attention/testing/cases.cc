@@ -69,13 +69,15 @@ OffsetRanges draw_offsets(int number, Rng& rng) {
 
 // Lists of keys or blocks, shared by the heads or not, shorter and longer than the sequences.
 GivenPairs choose_given(int number) {
-  constexpr std::array<GivenPairs, 6> kChoices = {{{1, 6}, {1, 40, true}, {5, 3, true}, {128, 2}, {1, 0}, {4, 9}}};
+  constexpr ListHeads kKeys = ListHeads::kOfKeys, kQueries = ListHeads::kOfQueries;
+  constexpr std::array<GivenPairs, 9> kChoices = {
+      {{1, 6}, {1, 40, kKeys}, {5, 3, kKeys}, {128, 2}, {1, 0}, {4, 9}, {16, 3, kQueries}, {3, 5, kQueries}, {20, 2, kKeys}}};
   return kChoices.at(static_cast<size_t>(number) % kChoices.size());
 }
 
 // Lists that kernels may be given: some rows empty, some full.
 std::vector<int32_t> draw_given(const AttentionProblem& p, int64_t queries, Rng& rng) {
-  const int64_t heads = p.given.by_key_head ? p.num_key_heads() : 1, count = p.given.count;
+  const int64_t heads = p.list_heads(), count = p.given.count;
   std::vector<int32_t> lists(static_cast<size_t>(queries * heads * count) + 16, -1);
   for (const Sequence& s : p.sequences) {
     for (int64_t i = 0; i < s.q_length; ++i) {
@@ -187,6 +189,21 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
+  // A kernel that takes lists of blocks alone gets its cases here.
+  constexpr ListHeads kHeads[] = {ListHeads::kOfQueries, ListHeads::kOfKeys, ListHeads::kShared};
+  for (int variant = 0; out.empty() || out.back().problem.given.any(); ++variant) {
+    if (variant == 60) break;
+    constexpr std::array kSpecs = {"full", "sink", "sink(3)"};
+    const AttentionSpec spec = parse_attention(kSpecs.at(static_cast<size_t>(variant) % kSpecs.size()));
+    const auto kind = static_cast<AttentionKind>(variant / 3 % 3);
+    const int number = next++;
+    Rng own(2028, static_cast<uint64_t>(number));
+    Case c{number, problem_of(suite, spec, kind, own), static_cast<Layout>(own.below(3)),
+           static_cast<Layout>(own.below(3)), own()};
+    c.problem.given = {16 + variant % 4 * 5, 1 + variant % 5, kHeads[variant % 4 % 3]};
+    share_keys(number, c.problem);
+    if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
+  }
   // Cases with pairs that come with the call, by themselves and with terms.
   for (size_t i = 0; i < specs.size(); ++i) {
     if (i % 2 == 0 && !specs[i].pairs().is_full()) continue;
@@ -265,7 +282,10 @@ std::vector<Case> long_cases(const Suite& suite) {
       if (suite.kernel->refuses(with_terms.problem).empty()) out.push_back(std::move(with_terms));
     }
     // This row with pairs that come with the call.
-    for (const GivenPairs& given : {GivenPairs{1, 60, number % 2 == 0}, GivenPairs{128, 2, number % 2 == 1}}) {
+    const auto heads = [&](int which) { return static_cast<ListHeads>((number / 4 + which) % 3); };
+    for (const GivenPairs& given :
+         {GivenPairs{1, 60, heads(1)}, GivenPairs{128, 2, heads(2)}, GivenPairs{32, 6, heads(0)},
+          GivenPairs{150, 20, heads(0)}}) {
       if (number % 4 != 0) continue;
       Case with_lists = c;
       with_lists.number = term_number++;

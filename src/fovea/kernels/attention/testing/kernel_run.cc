@@ -52,8 +52,8 @@ Rows<T> floats_of(const Array& array) {
 
 GivenLists lists_of(const AttentionProblem& problem, const Inputs& in) {
   if (!problem.given.any()) return {};
-  const int64_t count = problem.given.count, heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
-  return {in.given.data(), heads * count, problem.given.by_key_head ? count : 0};
+  const int64_t count = problem.given.count;
+  return {in.given.data(), problem.list_heads() * count, problem.given.by_head() ? count : 0};
 }
 
 AttentionForward forward_of(const AttentionProblem& problem, const Inputs& in, const Results& results, Saved& saved) {
@@ -209,9 +209,9 @@ std::vector<double> dropout_factors(const AttentionProblem& problem, const Rando
 std::vector<bool> given_pairs(const AttentionProblem& problem, const Inputs& in, const Sequence& s, int64_t head) {
   std::vector<bool> mask(static_cast<size_t>(s.q_length * s.k_length));
   const GivenLists lists = lists_of(problem, in);
-  const int64_t block = problem.given.block, key_head = problem.key_head(head);
+  const int64_t block = problem.given.block, list_head = problem.list_head(head);
   for (int64_t i = 0; i < s.q_length; ++i) {
-    const int32_t* list = lists.data + (s.q_begin + i) * lists.token_stride + key_head * lists.head_stride;
+    const int32_t* list = lists.data + (s.q_begin + i) * lists.token_stride + list_head * lists.head_stride;
     for (int64_t e = 0; e < problem.given.count && list[e] >= 0; ++e) {
       for (int64_t j = list[e] * block; j < std::min((list[e] + 1) * block, s.k_length); ++j) {
         mask[static_cast<size_t>(i * s.k_length + j)] = true;
@@ -272,7 +272,7 @@ std::string describe(const AttentionProblem& problem) {
   add("by head", problem.offsets.by_head), add("by query", problem.offsets.by_query);
   add("product", problem.offsets.product), add("sums", problem.offsets.sums);
   if (const GivenPairs& given = problem.given; given.any()) {
-    out += cat(", lists of ", given.count, " by ", given.block, given.by_key_head ? " of each key head" : "");
+    out += cat(", lists of ", given.count, " by ", given.block, given.heads == ListHeads::kShared ? "" : given.heads == ListHeads::kOfKeys ? " of each key head" : " of each head");
   }
   out += ", queries x keys:";
   for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);

@@ -72,7 +72,7 @@ void copy_terms(const AttentionProblem& p, const OffsetTerms& terms, Inputs& in)
 
 void copy_lists(const AttentionProblem& p, const GivenLists& lists, Inputs& in) {
   if (!p.given.any()) return;
-  const int64_t heads = p.given.by_key_head ? p.num_key_heads() : 1;
+  const int64_t heads = p.list_heads();
   in.given.assign(lists.data, lists.data + queries_of(p) * heads * p.given.count);
   if (fault == Fault::kIgnoresLists) std::iota(in.given.begin(), in.given.end(), 0);
 }

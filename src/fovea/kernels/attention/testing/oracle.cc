@@ -309,7 +309,45 @@ Values oracle_transform(const Transform& transform, double alpha, const Values& 
   return std::visit([&](const auto& t) { return weigh(t, alpha, scores); }, transform);
 }
 
+namespace {
+
+// The score of the block of keys that begins at `first` for the query.
+double block_score(const OracleInput& in, const BlockChoice& choice, int64_t query, int64_t first) {
+  const int64_t end = std::min(first + choice.block, in.num_keys), width = in.head_dim;
+  double score = 0;
+  for (int64_t c = 0; c < width; ++c) {
+    const double q = vector_at(in.q, query, width)[c];
+    double sum = 0, most = -kInfinity;
+    for (int64_t key = first; key < end; ++key) {
+      const double k = vector_at(in.k, key, width)[c];
+      sum += k;
+      most = std::max(most, q * k);
+    }
+    score += choice.score == BlockChoice::Score::kBounds ? most : q * sum / static_cast<double>(end - first);
+  }
+  return score;
+}
+
+// The query sees the block of the key: its own, or fewer than k - 1 of the others have a greater score.
+bool sees_block(const OracleInput& in, const BlockChoice& choice, const Row& row, int64_t query, int64_t key) {
+  if (row.query < 0) return false;
+  const int64_t own = row.query / choice.block, asked = key / choice.block;
+  if (asked == own) return true;
+  const int64_t end = row.causal ? own : (in.num_keys + choice.block - 1) / choice.block;
+  if (asked >= end) return false;
+  const double score = block_score(in, choice, query, asked * choice.block);
+  int64_t greater = 0;
+  for (int64_t other = 0; other < end; ++other) {
+    if (other != own && block_score(in, choice, query, other * choice.block) > score) ++greater;
+  }
+  return greater < choice.best - 1;
+}
+
+}  // namespace
+
 bool oracle_candidate(const OracleInput& in, const Row& row, int64_t query, int64_t key) {
+  if (const BlockChoice* choice = in.spec.blocks(); choice != nullptr && !sees_block(in, *choice, row, query, key))
+    return false;
   if (!in.given.empty() && !in.given[static_cast<size_t>(query * in.num_keys + key)]) return false;
   return contains(in.spec.pairs(), row, key);
 }

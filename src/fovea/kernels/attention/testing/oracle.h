@@ -7,6 +7,7 @@
 // Attention by its definitions: dense, in double, one head of one sequence, forward and analytic backward. Slow on
 // purpose; every kernel is tested against it and it shares no code with any. Its rules:
 //     a row without a candidate gives zeros, and no gradient;
+//     of blocktopk, all blocks that equal the last chosen one are seen; the choice is a constant of the backward pass;
 //     ties at the k-th score are all kept; the selection is a constant of the backward pass;
 //     a row with a NaN among its candidates' scores is NaN, whatever is selected.
 namespace fovea::kernels {

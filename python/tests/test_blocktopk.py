@@ -71,7 +71,7 @@ def test_head_groups_choose_for_themselves():
 def test_padding_packed_sequences_and_steps(spec):
     q, k, v = inputs(2, 2, 26, 8, dtype=torch.float32)
     lengths = torch.tensor([26, 15])
-    padded = fovea.attention(q, k, v, spec, causal=True, lengths=lengths)
+    padded = fovea.attention(q, k, v, spec, causal=True, q_lengths=lengths)
     alone = fovea.attention(q[1:, :, :15], k[1:, :, :15], v[1:, :, :15], spec, causal=True)
     torch.testing.assert_close(padded[1:, :, :15], alone)
     assert (padded[1, :, 15:] == 0).all()

@@ -91,10 +91,13 @@ class Call:
             return torch.empty([int(size) for size in sizes], dtype=x.dtype, device="meta")
 
         def token(x):
-            """One token of rows, or of lists, which may have no heads."""
-            if x is None or x.dim() < self.q.dim():
-                return x if x is None else sized(x, 1, x.size(-1))
-            return sized(x, 1, x.size(1), x.size(-1))
+            """One token of rows."""
+            return None if x is None else sized(x, 1, x.size(1), x.size(-1))
+
+        def lists():
+            """One token's lists, which may have no heads, with one entry: graphs may not know how many there are."""
+            x = self.lists
+            return None if x is None else sized(x, 1, 1) if x.dim() < self.q.dim() else sized(x, 1, x.size(1), 1)
 
         def whole(x):
             return None if x is None else sized(x, *x.shape)
@@ -104,7 +107,7 @@ class Call:
             offsets = [self.by_head_first, self.by_query_first, self.rows_first, self.values_first, int(self.value_offsets)]
             return torch.ops.fovea.kernel_saved(
                 token(self.q), token(self.k), token(self.v), whole(self.alpha), terms, offsets,
-                [*[None] * (len(LAYOUT) - 1), token(self.lists)], self.spec, self.kind, float(self.scale), self.dropout,
+                [*[None] * (len(LAYOUT) - 1), lists()], self.spec, self.kind, float(self.scale), self.dropout,
                 [self.seed, self.layer, self.first_head, self.share, self.block], 0)
 
     def groups(self):

@@ -1,5 +1,7 @@
 """fovea::attention and fovea::attention_weights: a layer's head groups through fovea::attention_forward, routed ones by
 _routed, those of blocktopk with the lists of fovea::block_topk, then the norm over their heads."""
+import contextlib
+
 import torch
 
 from . import _ask, _core, _norm, _reference, _routed
@@ -32,6 +34,14 @@ def _check_layer(tensors, *rest):
 
 def fake_counts(query, key, spec, kind, q_lengths, k_lengths, heads, stream):
     return query.new_empty((query.size(0), query.size(1), heads), dtype=torch.float32, device="cpu")
+
+
+def _inner_sizes(q):
+    """torch.compile first sees a call as one operator, in whose result no list's length appears: it then asks where that
+    length has gone. While it records the operators below, lists are results themselves."""
+    records = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+    sizes = getattr(getattr(q, "fake_mode", None), "shape_env", None)
+    return contextlib.nullcontext() if records or sizes is None else sizes.ignore_fresh_unbacked_symbols()
 
 
 def _padded(x, width):
@@ -111,9 +121,10 @@ class _LayerCall:
         if q.size(1) % k.size(1) or first % self.share:  # the group begins or ends among heads that share keys
             k = k.index_select(1, (torch.arange(q.size(1), device=k.device) + first % self.share) // self.share)
         q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths = self.vectors
-        return torch.ops.fovea.block_topk(q, k, choice.block, choice.best, causal=self.options["kind"] == "causal",
-                                          bounds=choice.bounds, q_offsets=q_offsets, k_offsets=k_offsets, lengths=q_lengths,
-                                          k_begins=k_begins, k_tokens=k_tokens, k_lengths=k_lengths)
+        with _inner_sizes(q):
+            return torch.ops.fovea.block_topk(q, k, choice.block, choice.best, causal=self.options["kind"] == "causal",
+                                              bounds=choice.bounds, q_offsets=q_offsets, k_offsets=k_offsets,
+                                              lengths=q_lengths, k_begins=k_begins, k_tokens=k_tokens, k_lengths=k_lengths)
 
     def _arguments(self, run, first, q, k):
         options, heads = self.options, self.q.size(1)

@@ -8,6 +8,7 @@ namespace fovea::analysis {
 int64_t candidates_of(const AttentionSpec& spec, const Row& row) {
   const BlockChoice* blocks = spec.blocks();
   const int64_t limit = candidate_count(spec.pairs(), row);
+  if (const IndexedKeys* indexed = spec.indexed()) return std::min(indexed->count, limit);
   if (blocks == nullptr || limit == 0) return limit;
   const int64_t begin = row.query / blocks->block * blocks->block;
   const int64_t own = std::max<int64_t>(std::min(begin + blocks->block, limit) - begin, 0);
@@ -27,7 +28,7 @@ int64_t chosen_count(const AttentionSpec& spec, const Row& row) {
 
 int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec) {
   // The spec alone does not say which keys these mechanisms give the query.
-  const bool is_open = spec.route() || spec.blocks() || spec.clauses() || adaptive_span(spec) ||
+  const bool is_open = spec.route() || spec.blocks() || spec.indexed() || spec.clauses() || adaptive_span(spec) ||
                        !std::visit([](const auto& s) { return s.kCountsKeys; }, spec.selection);
   const bool keeps_all =
       std::holds_alternative<Softmax>(spec.transform) || std::holds_alternative<Sink>(spec.transform);

@@ -111,9 +111,13 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.value_flops = 2 * width * counts.weighted;
       head.bytes = 2 * width * number * static_cast<double>(problem.queries);
       constexpr double kListed = 8;  // a key and its weight
-      if (group.spec.selects() || group.spec.route() || group.spec.blocks()) head.bytes += kListed * counts.weighted;
+      if (group.spec.selects() || group.spec.route() || group.spec.blocks() || group.spec.indexed()) head.bytes += kListed * counts.weighted;
       cost += head;
     }
+  }
+  if (spec.front().spec.indexed()) {
+    const PairCounts all = count_rows({}, problem, 0);
+    cost.score_flops += 2 * static_cast<double>(problem.index_width) * all.scored;
   }
   const int64_t key_heads = problem.key_heads == 0 ? heads : problem.key_heads;
   cost.bytes += 2 * width * number * static_cast<double>(problem.keys * key_heads);

@@ -12,6 +12,7 @@ struct CostProblem {
   int64_t queries = 0, keys = 0;  // tokens
   int64_t head_dim = 64;
   int64_t bytes_per_number = 4;
+  int64_t index_width = 0;  // of all heads of an indexer together; read by dsa(k)
   int64_t key_heads = 0;  // heads of keys and values, which several heads of queries share; 0: as many as those
 };
 

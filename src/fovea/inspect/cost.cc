@@ -89,6 +89,7 @@ void add_records(const std::string& spec, const ModelConfig& model, const std::v
                                          .queries = length,
                                          .keys = length,
                                          .head_dim = head_dim,
+                                         .index_width = index_heads_of(model, heads) * model.index_width,
                                          .key_heads = key_heads});
           last_mechanism = record.mechanism;
         }

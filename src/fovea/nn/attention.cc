@@ -45,6 +45,9 @@ void check_place(const AttentionPlace& place, const LayerSpec& mechanism) {
     throw Error(
         cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
             "clauses ('", print(mechanism), "'); use one mechanism for all heads"));
+  if (indexed_keys(mechanism) > 0 && place.relative.any())
+    throw Error(cat("--transformer-positions: positions that act on scores do not go with '", print(mechanism),
+                    "', whose indexer learns from scores without them; use rotary, or positions on the embeddings"));
   if (routes && place.relative.transformer_xl)
     throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
                     print(mechanism), "'; use shaw(R), alibi or rotary with routed heads"));
@@ -107,6 +110,10 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     spans_ =
         register_module("span", std::make_shared<AdaptiveSpans>(without_layer_stages(mechanism.training), place.spans));
   mixture_ = ClauseMixture(*this, needs, {place.heads, width}, scope);
+  if (indexed_keys(mechanism.training) > 0) {
+    const Indexer::Shape shape = {place.heads, place.key_heads(), place.head_dim()};
+    indexer_ = register_module("indexer", std::make_shared<Indexer>(shape, place.indexer, scope / "indexer"));
+  }
   if (!clusters_of_heads(mechanism.training).empty())
     routing_ = register_module(
         "routing", std::make_shared<Routing>(mechanism.training, place.head_dim(), place.routing, scope / "routing"));
@@ -116,6 +123,9 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
 void Attention::replace_mechanism(const Mechanism& given) {
   const Mechanism mechanism{without_layer_stages(given.training), without_layer_stages(given.evaluation)};
   mechanism_ = mechanism;
+  indexed_ = {indexed_keys(given.training), indexed_keys(given.evaluation)};
+  shown_ = {indexed_.training > 0 ? given.training : mechanism.training,
+            indexed_.evaluation > 0 ? given.evaluation : mechanism.evaluation};
   scaled_ = {if_scaled(given.training), if_scaled(given.evaluation)};
   gated_ = {given.training.front().spec.gate.has_value(), given.evaluation.front().spec.gate.has_value()};
   const auto layer_of = [&](const LayerSpec& spec) {
@@ -135,6 +145,7 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   }
   if (const std::string of_scale = QueryFactors::missing(factors_.get(), needs); !of_scale.empty()) missing = of_scale;
   if (const std::string of_mixture = mixture_.missing(needs); !of_mixture.empty()) missing = of_mixture;
+  if (indexed_keys(mechanism.evaluation) > 0 && !indexer_) missing = "a learned indexer";
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (longest_span(mechanism.evaluation) > 0 && (!spans_ || !spans_->fits(mechanism.evaluation)))
@@ -307,13 +318,20 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   const AttentionObserver* observer = AttentionObserver::current();
   RoutedPass routed({place_.routing, routing_, projected.memory_queries}, context, observer != nullptr);
   call.routing = &routed.inputs();
+  if (const int64_t count = context.training ? indexed_.training : indexed_.evaluation; count > 0) {
+    const Indexer::Pairs pairs = {
+        inputs.q, inputs.k, {place_.kind == AttentionKind::kCausal, offsets.queries, offsets.keys}};
+    call.pairs = {indexer_->choose(pairs, count), 1};
+    indexer_->report(pairs, count, context);
+  }
   const AttentionLayerPointer& layer = spans_ ? terms.spans.layer : context.training ? training_ : evaluation_;
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, layer, call);
 
   if (observer != nullptr) {
     call.routing = &routed.known();
     auto lengths = spans_ ? spans_->lengths(mechanism_of(context)) : std::vector<std::optional<double>>();
-    const LayerSpec& spec = spans_ ? terms.spans.mechanism : mechanism_of(context);
+    const LayerSpec& spec =
+        spans_ ? terms.spans.mechanism : context.training ? shown_.training : shown_.evaluation;
     observer->show({place_, inputs.q, inputs.k, spec, layer, call, routed.rows(), {}, nullptr, std::move(lengths)});
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);

@@ -9,6 +9,7 @@
 #include "fovea/nn/clause_attention.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/head_norm.h"
+#include "fovea/nn/indexer.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/query_factors.h"
 #include "fovea/nn/relative_positions.h"
@@ -34,6 +35,7 @@ struct AttentionPlace {
   std::optional<double> qk_norm_epsilon = {};    // self-attention: q and k have an RMS norm before that turn
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads
+  IndexerConfig indexer = {};                    // of dsa
   SpanScheme spans = {};                         // of heads with an adaptive span
 
   int64_t key_heads() const { return heads_kv == 0 ? heads : heads_kv; }             // K
@@ -66,7 +68,7 @@ struct PackedOffsets {
 
 // A pass is, for a mechanism A over q, k and v: out(gate(norm(A(q f, k, v) with the terms by offset), x)), f the
 // factors of the queries of `scaled`, which the terms do not have. Parameters: qkv (self) or q and kv (cross), out:
-// Linear; gate.weight [H D or H, M] for gate (spec/output_gate.h); scale...: those of QueryFactors; q_norm, k_norm [D]:
+// Linear; gate.weight [H D or H, M] for gate (spec/output_gate.h); scale...: those of QueryFactors; indexer...: those of Indexer; q_norm, k_norm [D]:
 // BlockNorm; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); sinks [H] for sink; head_norm...: those of
 // HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of RelativePositions; span...: those of
 // AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
@@ -126,6 +128,12 @@ class Attention : public torch::nn::Module {
 
   const AttentionPlace& place() const { return place_; }
   const Mechanism& mechanism() const { return mechanism_; }  // as a function of q, k and v
+  // The k of dsa(k), 0 without; the indexer is there if one of them is not 0.
+  struct Indexed {
+    int64_t training = 0, evaluation = 0;
+  };
+  const Indexed& indexed() const { return indexed_; }
+  const Indexer& indexer() const { return *indexer_; }
   // Throws an Error if `mechanism` needs parameters that were not trained.
   void require_parameters(const Mechanism& mechanism) const;
   void replace_mechanism(const Mechanism& mechanism);
@@ -151,11 +159,14 @@ class Attention : public torch::nn::Module {
     bool training = false, evaluation = false;
   };
   Gated gated_;       // whether the mechanism has a gate
+  Indexed indexed_;   // the mechanism's dsa(k)
+  Mechanism shown_;   // the mechanism as observers see it: with dsa(k)
   Mechanism scaled_;  // the mechanism with its stage `scaled`; empty without one
   std::shared_ptr<Linear> qkv_, q_, kv_, out_, gate_;
   std::shared_ptr<BlockNorm> q_norm_, k_norm_;  // null without norms of q and k
   std::shared_ptr<HeadNorm> head_norm_;         // null without a norm that has parameters
   std::shared_ptr<QueryFactors> factors_;       // null without scaled queries
+  std::shared_ptr<Indexer> indexer_;            // null without dsa
   std::shared_ptr<RelativePositions> relative_;
   std::shared_ptr<AdaptiveSpans> spans_;  // null without a span
   std::shared_ptr<Routing> routing_;      // null without centroids

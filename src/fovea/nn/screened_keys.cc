@@ -8,6 +8,7 @@
 namespace fovea::nn {
 
 bool ScreenedKeys::are_read_by(const Attention& attention) {
+  if (attention.indexed().evaluation > 0) return false;
   return !attention.has_terms() && std::ranges::any_of(attention.mechanism().evaluation, [](const HeadGroup& group) {
     return ops::reads_key_screen(group.spec);
   });

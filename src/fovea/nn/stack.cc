@@ -118,7 +118,8 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .seed = place.attention_seed,
                  .has_qkv_bias = config.transformer_biases != "none",
                  .has_out_bias = config.transformer_biases == "all",
-                 .routing = config};
+                 .routing = config,
+                 .indexer = config};
   if (sublayer == Sublayer::kCross) return setup;
   if (const auto rotary = find_scheme<Rotary>(positions.schemes))
     setup.place.rotary = angles_of(*rotary, head_dim_of(config));

@@ -57,6 +57,7 @@ StackStepper::StackStepper(const Parts& parts, StepRows kind, int64_t rows, std:
     if (parts.cache != CacheType::kModel && reads_narrow_rows(attention)) cache_.narrow(options_.size(), parts.cache);
     options_.push_back(layer->self_attention->options());
     routing_.push_back(RoutingSteps::of_self(*layer->self_attention, rows));
+    indexes_.push_back(IndexSteps::of(attention, rows));
     blocks_.push_back(BlockSteps::of(attention, rows, embedding_.weight().options()));
   }
 }
@@ -158,6 +159,9 @@ at::Tensor StackStepper::self_attention(size_t layer, const at::Tensor& x, const
   ops::AttentionOptions options = options_[layer];
   options.screen = cache_.key_screen(layer);
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
+  if (IndexSteps* index = indexes_[layer].get()) {
+    options.pairs = {index->choose(mixed.q, mixed.k, {places_.offsets, places_.keys, places_.first}), 1};
+  }
   std::vector<at::Tensor> chosen;
   if (BlockSteps* blocks = blocks_[layer].get()) {
     chosen = blocks->choose(mixed.q, mixed.k, {places_.offsets, places_.keys, places_.first});
@@ -198,6 +202,9 @@ void StackStepper::reorder(const std::vector<int64_t>& parents) {
   for (const auto& blocks : blocks_) {
     if (blocks) blocks->inherit(parents);
   }
+  for (const auto& index : indexes_) {
+    if (index) index->inherit(parents);
+  }
   if (ssru_) ssru_->inherit(parents);
   cache_.inherit(parents);
 }
@@ -227,6 +234,9 @@ void StackStepper::add_rows(int64_t count) {
 void StackStepper::add_cache_rows(int64_t count) {
   for (const auto& blocks : blocks_) {
     if (blocks) blocks->add_rows(count);
+  }
+  for (const auto& index : indexes_) {
+    if (index) index->add_rows(count);
   }
   cache_.add_rows(count);
 }

@@ -6,6 +6,7 @@
 #include "fovea/nn/block_steps.h"
 #include "fovea/nn/cross_steps.h"
 #include "fovea/nn/embedding.h"
+#include "fovea/nn/index_steps.h"
 #include "fovea/nn/routing_steps.h"
 #include "fovea/nn/ssru.h"
 #include "fovea/nn/step_cache.h"
@@ -67,6 +68,7 @@ class StackStepper : public Stepper {
     std::vector<int64_t> first;
   };
   KeyPlaces places_;
+  std::vector<std::unique_ptr<IndexSteps>> indexes_;  // of each layer's self-attention, or null
   std::vector<std::unique_ptr<BlockSteps>> blocks_;  // of each layer's self-attention, or null
   std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null
 };

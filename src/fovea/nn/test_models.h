@@ -56,6 +56,8 @@ inline std::vector<std::string> self_specs() {
   all.emplace_back("2*window(2);1*topk(2)");
   all.emplace_back("routed(2,3,causal)");
   all.emplace_back("blocktopk(3,2)");
+  all.emplace_back("dsa(3)");
+  all.emplace_back("dsa(4)+topk(2)+sparsemax");
   all.emplace_back("1*blocktopk(2,2,bounds)+topk(3);1*blocktopk(3,2)+relu;1*full");
   all.emplace_back("1*routed(3,2,causal)+topk(2);1*local(3);1*routed(2,4,causal)+entmax(learned)");
   all.emplace_back("1*entmax(learned);1*full;1*relu");

@@ -92,6 +92,7 @@ class WeightBlocks {
     for (at::Tensor* term : {&options.offsets.by_query, &options.offsets.queries}) {
       if (term->defined()) *term = term->narrow(0, q_begin, queries);
     }
+    if (at::Tensor& lists = options.pairs.lists; lists.defined()) lists = lists.narrow(0, q_begin, queries);
     ops::RoutingInputs routing;
     if (options.routing != nullptr) routing = *options.routing;
     routing.known = &seen_.routed, routing.known_begin = q_begin;

@@ -23,6 +23,7 @@ std::string_view positional(const Pairs& pairs) {
 // The first pattern of a spec that compares positions, including those of `keep`, or its source; or an empty text.
 std::string_view positional(const AttentionSpec& spec) {
   if (spec.blocks()) return BlockChoice::kName;
+  if (spec.indexed()) return IndexedKeys::kName;
   const std::string_view name = positional(spec.pairs());
   return name.empty() && spec.keep ? positional(*spec.keep) : name;
 }
@@ -100,7 +101,7 @@ bool compares_positions(const LayerSpec& spec) {
 LayerSpec across_texts(LayerSpec spec) {
   for (HeadGroup& group : spec) {
     AttentionSpec& own = group.spec;
-    if (own.clauses() != nullptr || own.blocks() != nullptr) own.source = Pairs{};
+    if (own.clauses() != nullptr || own.blocks() != nullptr || own.indexed() != nullptr) own.source = Pairs{};
     if (auto* route = std::get_if<Routed>(&own.source); route != nullptr && route->is_causal())
       route->members = Routed::Members::kBest;
     if (auto* pairs = std::get_if<Pairs>(&own.source))
@@ -158,6 +159,10 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   if (total != num_heads)
     throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
   require_one_norm(out);
+  const auto has_indexer = [](const HeadGroup& group) { return group.spec.indexed() != nullptr; };
+  if (out.size() > 1 && std::ranges::any_of(out, has_indexer))
+    throw Error(cat("attention '", print(spec), "': the indexer of dsa chooses the keys of all heads of a layer; use it ",
+                    "without other head groups, or in some layers alone (--attention-layers)"));
   const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
   const auto has_route = [](const HeadGroup& group) { return group.spec.route() != nullptr; };
   if (std::ranges::any_of(out, has_clauses) && std::ranges::any_of(out, has_route))
@@ -178,6 +183,7 @@ void require_one_norm(const LayerSpec& spec) {
 
 LayerSpec without_layer_stages(LayerSpec spec) {
   for (HeadGroup& group : spec) {
+    if (group.spec.indexed()) group.spec.source = Pairs{};
     group.spec.gate.reset();
     group.spec.scale.reset();
   }

@@ -93,7 +93,7 @@ const std::vector<Alias>& aliases() {
 
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
 
-std::vector<SpecName> choosing_names() { return {name_of<Routed>(), name_of<BlockChoice>()}; }
+std::vector<SpecName> choosing_names() { return {name_of<Routed>(), name_of<BlockChoice>(), name_of<IndexedKeys>()}; }
 
 std::vector<SpecName> clause_names() {
   SpecName mix = name_with(ClauseAttention::kMix, ClauseAttention::kMixHelp, {});

@@ -272,6 +272,7 @@ class Parser : private SpecCursor {
     if (!spec.scale) return "";
     if (spec.route()) return "the data decide how many candidates a query of routed has; leave one of the two out";
     if (spec.blocks()) return "ties decide how many candidates a query of blocktopk has; leave one of the two out";
+    if (spec.indexed()) return "dsa gives every query the same number of candidates; leave one of the two out";
     if (spec.clauses()) return "the text decides how many candidates a query of clause has; leave one of the two out";
     if (adaptive_span(spec))
       return "span learns how far a query sees, not a number of candidates; leave one of the two out";

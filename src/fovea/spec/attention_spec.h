@@ -22,7 +22,7 @@
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised and gated, and whether queries are scaled by their numbers of candidates.
 //     spec   = (source | stage) { "+" stage }
-//     source = pairs | routed | blocktopk | clause | mix
+//     source = pairs | routed | blocktopk | dsa | clause | mix
 //     pairs  = both { "|" both }                  union
 //     both   = atom { "&" atom }                  intersection, binds tighter
 //     atom   = name [ "(" args ")" ] | "(" pairs ")"
@@ -93,6 +93,19 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
+// Attention to keys that an indexer chooses, "dsa(k)" (DeepSeek sparse attention, DeepSeek-V3.2, 2025): small heads score
+// all keys, and every head of the layer sees the k best of each query, of equal scores the earlier ones. The indexer
+// learns by a loss of its own (nn/indexer.h), so that it is a part of a layer, and the function of q, k and v refuses it.
+struct IndexedKeys {
+  int64_t count = 1;
+
+  static constexpr std::string_view kName = "dsa", kExample = "dsa(64)",
+                                    kHelp = "the `k` keys that a learned indexer chooses for all heads (DeepSeek-V3.2)";
+  static constexpr std::array kNames{kName};
+  static constexpr auto fields() { return std::tuple(PatternField<IndexedKeys>{"k", &IndexedKeys::count, 1}); }
+  bool operator==(const IndexedKeys&) const = default;
+};
+
 // Clause attention: each query sees the keys of its own clause at a level, "clause(l)", or a mixture of all keys and of
 // clauses at rising levels, "mix(full,clause(1),clause(2))". The stages after it act in each part of a mixture, and the
 // norm on the mixture.
@@ -125,7 +138,7 @@ struct ClauseAttention {
 // the text. The latter have
 //     kNames, kExample  the names that they begin with, and how one is written
 //     fields()          as those of a pattern, unless parser, printer and help have an overload of their own
-using Source = std::variant<Pairs, Routed, BlockChoice, ClauseAttention>;
+using Source = std::variant<Pairs, Routed, BlockChoice, IndexedKeys, ClauseAttention>;
 
 struct AttentionSpec {
   Source source;
@@ -140,6 +153,7 @@ struct AttentionSpec {
   const Pairs& pairs() const;
   const Routed* route() const { return std::get_if<Routed>(&source); }
   const BlockChoice* blocks() const { return std::get_if<BlockChoice>(&source); }
+  const IndexedKeys* indexed() const { return std::get_if<IndexedKeys>(&source); }
   const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }
   bool selects() const { return fovea::selects(selection); }
   const TopK* top_k() const { return std::get_if<TopK>(&selection); }
@@ -211,11 +225,12 @@ std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
-// positions, without chosen blocks and clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
+// positions, without chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
 LayerSpec across_texts(LayerSpec spec);
 // Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
 void require_one_norm(const LayerSpec& spec);
-// The mechanism as a function of q, k and v, which has no gate and does not scale queries.
+// The mechanism as a function of q, k and v, which has no gate, does not scale queries, and has all pairs in the place of
+// an indexer, whose choice comes with the call.
 LayerSpec without_layer_stages(LayerSpec spec);
 
 // An argument that has to be given: a whole number in [min, max], a multiple of `step`; where that is 0, any number in

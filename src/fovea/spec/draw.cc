@@ -73,6 +73,9 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
     } else if (group.spec.route()) {
       out +=
           cat("The candidates of ", Routed::kName, " depend on the data: those of a query share a cluster with it\n");
+    } else if (const IndexedKeys* indexed = group.spec.indexed()) {
+      out += draw_pairs({}, length, kind, stream);
+      out += cat("Of a query's candidates, the ", indexed->count, " that the indexer scores highest are seen\n");
     } else if (const BlockChoice* blocks = group.spec.blocks()) {
       out += draw_blocks(*blocks, length, kind);
     } else {

@@ -77,6 +77,8 @@ void refuse_idle_options(const ModelConfig& config) {
       config, "span(limit,ramp)", [](const AttentionSpec& spec) { return adaptive_span(spec) != nullptr; }, problems);
   add_idle_options<RoutingConfig>(
       config, "routed(c,w)", [](const AttentionSpec& spec) { return spec.route() != nullptr; }, problems);
+  add_idle_options<IndexerConfig>(
+      config, "dsa(k)", [](const AttentionSpec& spec) { return spec.indexed() != nullptr; }, problems);
   problems.add_if(config.routing_keys == "own" && config.routing_self != RoutingConfig().routing_self,
                   "--routing-self is an option of keys that are the queries, but --routing-keys is own; leave it out");
   problems.throw_if_any();

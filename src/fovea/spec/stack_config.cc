@@ -40,11 +40,21 @@ void add_stack_problems(const StackConfig& config, Media media, Problems& proble
   problems.add_if(config.transformer_heads_kv > 0 && config.transformer_heads % config.transformer_heads_kv != 0,
                   cat("--transformer-heads ", config.transformer_heads, " is not a multiple of --transformer-heads-kv ",
                       config.transformer_heads_kv));
+  problems.add_if(config.index_heads > 0 && config.transformer_heads % config.index_heads != 0,
+                  cat("--transformer-heads ", config.transformer_heads, " is not a multiple of --index-heads ",
+                      config.index_heads));
   add_position_problems(config, media, problems);
   const double dropout = config.transformer_dropout_embedding;
   problems.add_if(dropout < 0 && dropout != -1,
                   cat("--transformer-dropout-embedding: got '", shortest(dropout),
                       "'; expected a rate from 0 to 0.99, or -1 for that of --transformer-dropout"));
+}
+
+int64_t index_heads_of(const IndexerConfig& config, int64_t heads) {
+  if (config.index_heads > 0) return config.index_heads;
+  int64_t most = 4;
+  while (heads % most != 0) --most;
+  return most;
 }
 
 double embedding_dropout(const StackConfig& config) {

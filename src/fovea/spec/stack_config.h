@@ -40,6 +40,25 @@ struct RoutingConfig {
   }
 };
 
+// The options of dsa(k) in a model, as a base of configurations.
+struct IndexerConfig {
+  int64_t index_heads = 0;
+  int64_t index_width = 64;
+  int64_t index_candidates = 4;
+
+  static constexpr auto fields() {
+    using C = IndexerConfig;
+    return std::tuple(
+        number("index-heads", &C::index_heads,
+               "heads of the indexer of dsa(k), which divide --transformer-heads (0: 4, or the most below it that do)", 0,
+               1024),
+        number("index-width", &C::index_width, "width of a head of the indexer of dsa(k)", 1, 1024),
+        number("index-candidates", &C::index_candidates,
+               "the indexer of dsa(k) learns from this many times k keys of each query, those that it scores highest", 1,
+               1024));
+  }
+};
+
 // The options of span(limit,ramp) in a model, as a base of configurations. The defaults are those of the published
 // small model, except for the beginning of a text.
 struct SpanConfig {
@@ -62,7 +81,7 @@ struct SpanConfig {
 
 // The fields of a stack of Transformer layers, as a base of the configurations of models. Marian's names where it has
 // them. The layers are those of today's large models; docs/training.md shows the trainings that chose them.
-struct StackConfig : RoutingConfig, SpanConfig {
+struct StackConfig : RoutingConfig, IndexerConfig, SpanConfig {
   int64_t dim_emb = 512;
   int64_t transformer_heads = 8;
   int64_t transformer_heads_kv = 0;  // 0: transformer_heads
@@ -116,7 +135,7 @@ struct StackConfig : RoutingConfig, SpanConfig {
                    0.99),
             number("transformer-dropout-embedding", &C::transformer_dropout_embedding,
                    "dropout on embeddings (-1: as --transformer-dropout)", -1, 0.99)),
-        RoutingConfig::fields(), SpanConfig::fields());
+        RoutingConfig::fields(), IndexerConfig::fields(), SpanConfig::fields());
   }
   static constexpr auto max_positions_field(std::string_view help) {
     return number("max-positions", &StackConfig::max_positions, help, 1, 1 << 24);
@@ -157,6 +176,9 @@ double embedding_dropout(const StackConfig& config);
 
 // The width of an attention head.
 int64_t head_dim_of(const StackConfig& config);
+
+// The heads of an indexer, for a model of so many heads.
+int64_t index_heads_of(const IndexerConfig& config, int64_t heads);
 
 // Whether the feed-forward blocks are gated: their first matrix has then 2 transformer_dim_ffn rows.
 bool has_gated_feed_forward(const StackConfig& config);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """fovea as its users meet it: what bad input gets, what goes where."""
 import os
+import platform
 import resource
 import shutil
 import subprocess

@@ -34,15 +34,17 @@ constexpr std::array kLevels = {Isa::kPortable, Isa::kNeon, Isa::kNeonDot};
 constexpr std::array kLevels = {Isa::kPortable, Isa::kAmxEmulated};
 #endif
 
+#if defined(__x86_64__)
 // Linux saves tiles of a process at its switches only after the process asked for it, as they are large.
 bool tiles_permitted() {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl(2)
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;
 #endif
 }
+#endif
 
 Isa best_vectors() {
 #if defined(__x86_64__)

@@ -16,6 +16,8 @@ readonly packages=(
   "${library_packages[@]}" pkg-config libboost-iostreams-dev libcli11-dev libfmt-dev libicu-dev libprotobuf-dev
   libminizip-dev libpng-dev libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
   nlohmann-json3-dev zlib1g-dev)
+# What compiles for 64-bit ARM and runs it, and the sources of GoogleTest.
+readonly arm_packages=(cmake ninja-build ccache python3 g++-aarch64-linux-gnu qemu-user googletest)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'Error: %s\n' "$*" >&2; exit 1; }
@@ -141,15 +143,34 @@ test_library() {
   ctest --preset library --parallel "$(nproc)" "$@"
 }
 
+# The library's tests without libtorch on emulated ARM processors: one with products of bytes, one with all that QEMU
+# knows, and one with neither (a Raspberry Pi 4's), where the levels' choice is what can differ.
+test_arm() {
+  need_packages "${arm_packages[@]}"
+  say "building into build/arm"
+  configure arm
+  cmake --build --preset arm
+  local processor failed=0
+  for processor in neoverse-n1 max; do
+    say "testing on an emulated $processor"
+    QEMU_CPU=$processor ctest --preset arm --parallel "$(nproc)" "$@" || failed=1
+  done
+  say "testing on an emulated cortex-a72"
+  QEMU_CPU=cortex-a72 ctest --preset arm --parallel "$(nproc)" --tests-regex 'fovea_(simd|layer)_test' || failed=1
+  [ $failed = 0 ] || exit 1
+}
+
 # Without options all tests but those of the label slow, which take minutes and serve developers and packagers; with
 # --all every test; with CTest's options the tests that they name.
 run_tests() {
   if [ "${1:-}" = --library ]; then test_library "${@:2}"; return; fi
+  if [ "${1:-}" = --arm ]; then test_arm "${@:2}"; return; fi
   local chosen=("$@")
   if [ $# -eq 0 ]; then chosen=(--label-exclude '^slow$'); fi
   if [ "${1:-}" = --all ]; then chosen=("${@:2}"); fi
   prepare
   need_test_packages
+  if [ "${1:-}" = --all ]; then (need_packages "${arm_packages[@]}") || say "no tests for ARM: their packages are missing"; fi
   compile test
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
@@ -300,10 +321,11 @@ Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
-  test [--all|--library] [CTEST OPTIONS]
+  test [--all|--library|--arm] [CTEST OPTIONS]
                                    install what is missing, build, run the tests; without options, fuzz briefly too;
                                    --all: also tests of headers and of packages in empty environments, as CI does;
-                                   --library: the library alone, attention without tasks and program, in minutes
+                                   --library: the library alone, attention without tasks and program, in minutes;
+                                   --arm: its part without libtorch, on emulated 64-bit ARM
   build [--mpi] [--all] [BUILD OPTIONS]
                                    install what is missing, build the program ./fovea, with kernels for this machine
                                    (options of cmake --build); --mpi: training by several processes too; --all: also

@@ -39,6 +39,11 @@ target_compile_options(fovea_flags INTERFACE
   # as out of bounds.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
 target_include_directories(fovea_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  # char is signed, as on x86. GCC would fuse any product with the sum that takes it, here or there as it sees fit: only
+  # what calls a fused multiply-add is one.
+  target_compile_options(fovea_flags INTERFACE -fsigned-char -ffp-contract=off)
+endif()
 get_target_property(plain_options fovea_flags INTERFACE_COMPILE_OPTIONS)
 if(FOVEA_SANITIZE)
   target_compile_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)

@@ -112,6 +112,7 @@ function(fovea_isa_library name)
                 TEST_LINK ${ARG_TEST_LINK} fovea_levels)
 endfunction()
 
+set(FOVEA_KERNEL_OPTIMISATION -O3 CACHE STRING "Option of the compiler for the kernels")
 # fovea_isa_objects(NAME SOURCES ... DEFINE ... [LINK ...]): files of kernels at one level.
 function(fovea_isa_objects name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEFINE;LINK" ${ARGN})
@@ -120,7 +121,7 @@ function(fovea_isa_objects name)
   # Vector types by value stay inside one level, so the ABI note (psabi) is moot; NaN and infinities keep their
   # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
   # reductions, for uninitialised variables.
-  target_compile_options(${name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
+  target_compile_options(${name} PRIVATE ${FOVEA_KERNEL_OPTIMISATION} -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_kernel_flags)
 endfunction()
 
@@ -140,6 +141,24 @@ function(fovea_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  if(CMAKE_CROSSCOMPILING)
+    fovea_emulated_test(${name})
+  endif()
+endfunction()
+
+# fovea_emulated_test(NAME): how much of a test runs on an emulated processor, which takes 10 to 30 times as long: of the
+# kernels' cases every FOVEA_TEST_EVERY-th, and nothing that would take minutes or asks nothing of the processor.
+set(FOVEA_TEST_EVERY 60 CACHE STRING "On emulated processors, of the cases of attention kernels one in so many runs")
+set(FOVEA_EMULATED_ONLY "" CACHE STRING "On emulated processors, the tests that run, as for --gtest_filter (empty: all but the longest)")
+set(emulated_left_out Plan.* KernelTestSuite.* Laws.OfEverySpec Oracle.*FiniteDifferences Levels/RowsTest.* Levels/Dense.Relu* Levels/Searches.*
+    Levels/Guesses.* Levels/KeyScreen.ManyDraws/* Levels/KeyScreen.HardKeys/*)
+list(JOIN emulated_left_out ":" emulated_left_out)
+function(fovea_emulated_test name)
+  set(filter "${FOVEA_EMULATED_ONLY}")
+  if(NOT filter)
+    set(filter "-${emulated_left_out}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT 3600 ENVIRONMENT "FOVEA_TEST_EVERY=${FOVEA_TEST_EVERY};GTEST_FILTER=${filter}")
 endfunction()
 
 # fovea_embed(LIBRARY NAME HEADER header NAMESPACE namespace CONSTANT file... [CONSTANT file...]...)

@@ -30,6 +30,9 @@ struct KernelsConfig {
 void print_kernels() {
   for (const auto& [name, summary] : kernels::kernel_titles())
     std::cout << name << std::string(name.size() < 16 ? 16 - name.size() : 1, ' ') << summary << "\n";
+  if (const std::string missing = kernels::missing_forms(); !missing.empty()) {
+    std::cout << "without instructions of their own: " << missing << "\n";
+  }
   std::cout << "instruction set: " << kernels::name(kernels::isa()) << "\n";
 }
 

@@ -5,11 +5,12 @@
 #endif
 
 // Products of int8: signed ones on the left, on the right such with 128 added, as processors multiply signed by
-// unsigned ones. Sums are exact.
+// unsigned ones; ARM's multiply signed ones. Sums are exact.
 namespace fovea::kernels {
 namespace {
 
 constexpr float kInt8Top = 127;
+constexpr int kRightOffset = FOVEA_NEON ? 0 : 128;  // of bytes on the right
 
 // Halves of each lane, 16 bits each.
 using Halves = int16_t __attribute__((vector_size(sizeof(I))));
@@ -17,7 +18,7 @@ using UnsignedHalves = uint16_t __attribute__((vector_size(sizeof(I))));
 
 // In each lane, the products of its halves summed.
 inline I multiply_halves(Halves a, Halves b) {
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   return (I)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif FOVEA_ISA == 1
   return (I)_mm256_madd_epi16((__m256i)a, (__m256i)b);
@@ -57,7 +58,7 @@ struct WidenedBytes : IntSums {
   }
 };
 
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
 // One instruction, where the processor has VNNI; written out, as GCC 12 copies sums around its intrinsic.
 struct BytesByVnni : IntSums {
   using Right = I;
@@ -80,6 +81,18 @@ struct BytesByTiles : IntSums {
   }
 };
 using AnyBytes = BytesByTiles;
+#elif FOVEA_NEON
+struct SignedBytes : IntSums {
+  using Right = I;
+  static I zero() { return set_int(0); }
+  static I right(const float* panel) { return load_bytes(panel); }
+  static I add(const char* a, I b, I sum) {
+    float word;
+    std::memcpy(&word, a, sizeof word);
+    return add_word_products(b, word, sum);
+  }
+};
+using AnyBytes = SignedBytes;
 #else
 using AnyBytes = WidenedBytes;
 #endif
@@ -89,7 +102,7 @@ using BytesSession = SessionOf<AnyBytes>;
 // work(a step of bytes): the machine's fastest; all give the same sums.
 template <class Work>
 void with_bytes(Work&& work) {
-#if FOVEA_ISA >= 2 && !defined(FOVEA_TILES)
+#if FOVEA_AVX512 && !defined(FOVEA_TILES)
   if (has_int8_product()) return work(BytesByVnni{});
 #endif
   work(AnyBytes{});
@@ -142,7 +155,7 @@ inline void pack_int8(const T* from, int64_t depth, int64_t columns, float* pane
   for (int64_t n = 0; n < kTileColumns; ++n) {
     const Int8Scale column = n < columns ? int8_scale(from + n * depth, depth) : Int8Scale{0, 0};
     scales[n] = column.scale;
-    to_int8(from + std::min(n, columns - 1) * depth, depth, column.factor, 128, bytes);
+    to_int8(from + std::min(n, columns - 1) * depth, depth, column.factor, kRightOffset, bytes);
     for (int64_t s = 0; s < steps; ++s) std::memcpy(panel + s * kTileColumns + n, bytes + s * 4, 4);
   }
 }
@@ -164,7 +177,7 @@ class Int8Rows {
       char* bytes = bytes_ + r * row_bytes_;
       const int64_t written = padded_to(depth, kLanes);
       std::fill(bytes + std::min(written, row_bytes_), bytes + row_bytes_, char{0});
-      starts_[r] = -128 * to_int8(row, depth, of_row.factor, 0, bytes);
+      starts_[r] = -kRightOffset * to_int8(row, depth, of_row.factor, 0, bytes);
     }
   }
 
@@ -183,7 +196,7 @@ class Int8Rows {
   struct Scaled {
     Emit& emit;
     const float* rows;
-    const int32_t* starts;  // what the 128 added to the weights come to
+    const int32_t* starts;  // what the offsets of the weights come to
     const float* columns;
 
     void row(int64_t r, I low, I high) const {

@@ -10,7 +10,7 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int kTileRows = FOVEA_ISA >= 2 ? 8 : FOVEA_ISA == 1 ? 6 : 4;
+constexpr int kTileRows = FOVEA_AVX512 || FOVEA_NEON ? 8 : FOVEA_ISA == 1 ? 6 : 4;
 constexpr int kTileColumns = 2 * kLanes;  // accumulators fill kTileRows x 2 registers
 
 struct FloatSums {

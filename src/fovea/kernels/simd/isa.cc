@@ -12,6 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -19,18 +22,29 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"portable",    "avx2",       "avx512",
-                                                    "avx512-bf16", "avx512-amx", "amx-emulated"};
+constexpr std::array<std::string_view, 8> kNames = {"portable",   "avx2",         "avx512", "avx512-bf16",
+                                                    "avx512-amx", "amx-emulated", "neon",   "neon-dot"};
+// The levels of this architecture, each before the better ones; the emulated tiles are no better than others.
+#if defined(__x86_64__)
+constexpr std::array kLevels = {Isa::kPortable,   Isa::kAvx2,      Isa::kAvx512,
+                                Isa::kAvx512Bf16, Isa::kAvx512Amx, Isa::kAmxEmulated};
+#elif defined(__aarch64__)
+constexpr std::array kLevels = {Isa::kPortable, Isa::kNeon, Isa::kNeonDot};
+#else
+constexpr std::array kLevels = {Isa::kPortable, Isa::kAmxEmulated};
+#endif
 
+#if defined(__x86_64__)
 // Linux saves tiles of a process at its switches only after the process asked for it, as they are large.
 bool tiles_permitted() {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl(2)
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;
 #endif
 }
+#endif
 
 Isa best_vectors() {
 #if defined(__x86_64__)
@@ -40,6 +54,11 @@ Isa best_vectors() {
   if (avx512 && __builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Bf16;
   if (avx512) return Isa::kAvx512;
   if (avx2) return Isa::kAvx2;
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kDotProducts = 1UL << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProducts) != 0 ? Isa::kNeonDot : Isa::kNeon;
+#elif defined(__aarch64__)
+  return Isa::kNeon;
 #endif
   return Isa::kPortable;
 }
@@ -85,12 +104,12 @@ bool is_built(Isa level) {
 
 bool runs(Isa level) { return is_built(level) && (level == Isa::kAmxEmulated || level <= highest()); }
 
-// The names of the levels that `has` is true of.
+// The names of this architecture's levels that `has` is true of.
 template <class Has>
 std::string names_of(const Has& has) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (has(static_cast<Isa>(i))) names.emplace_back(kNames[i]);
+  for (const Isa level : kLevels) {
+    if (has(level)) names.emplace_back(name(level));
   }
   return join(names, ", ");
 }
@@ -101,6 +120,10 @@ Isa asked() {
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] != text) continue;
     const auto level = static_cast<Isa>(i);
+    if (std::find(kLevels.begin(), kLevels.end(), level) == kLevels.end()) {
+      throw Error(cat("FOVEA_CPU=", text, " is a level of other processors; expected one of this machine's: ",
+                      names_of(runs)));
+    }
     if (level == Isa::kAmxEmulated && !runs(level)) {
       throw Error(cat("FOVEA_CPU=", text,
                       ": this Fovea was built without tests, which alone use emulated tiles; unset "
@@ -126,19 +149,18 @@ Isa& current() {
 }  // namespace
 
 Isa best_isa() {
-  const auto prefers = [](Isa level) { return runs(level) && level != Isa::kAmxEmulated; };
-  for (int i = static_cast<int>(Isa::kAvx512Amx); i > 0; --i) {
-    const auto level = static_cast<Isa>(i);
+  Isa best = Isa::kPortable;
+  for (const Isa level : kLevels) {
     const bool is_slow = level == Isa::kAvx512Bf16 && has_slow_bf16_pairs() && is_built(Isa::kAvx512);
-    if (prefers(level) && !is_slow) return level;
+    if (runs(level) && level != Isa::kAmxEmulated && !is_slow) best = level;
   }
-  return Isa::kPortable;
+  return best;
 }
 
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> levels;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (runs(static_cast<Isa>(i))) levels.push_back(static_cast<Isa>(i));
+  for (const Isa level : kLevels) {
+    if (runs(level)) levels.push_back(level);
   }
   return levels;
 }
@@ -148,20 +170,28 @@ Isa isa() { return current(); }
 Isa vector_isa() {
   // The emulated tiles, which only builds of all levels have, stand beside the best vectors of the machine.
   static const Isa kBest = std::min(highest(), Isa::kAvx512Bf16);
-  return isa() >= Isa::kAvx512Amx ? kBest : isa();
+  return has_tiles() ? kBest : isa();
 }
 
-bool has_tiles() { return isa() >= Isa::kAvx512Amx; }
+bool has_tiles() { return isa() == Isa::kAvx512Amx || isa() == Isa::kAmxEmulated; }
 
 bool has_int8_product() {
 #if defined(__x86_64__)
   return vector_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
 #else
-  return false;
+  return vector_isa() == Isa::kNeonDot;
 #endif
 }
 
 bool has_fast_bf16() { return isa() == Isa::kAvx512Bf16 || isa() == Isa::kAvx512Amx; }
+
+std::string missing_forms() {
+  std::vector<std::string> missing;
+  if (vector_isa() == Isa::kPortable) missing.emplace_back("vectors (those that the compiler makes of plain code)");
+  if (!has_tiles() && !has_int8_product()) missing.emplace_back("products of four bytes (by wider numbers)");
+  if (!has_fast_bf16()) missing.emplace_back("products of bfloat16 (as float32)");
+  return join(missing, ", ");
+}
 
 void set_isa(Isa level) {
   if (!runs(level)) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));

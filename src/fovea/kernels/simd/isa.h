@@ -1,12 +1,17 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
-// Bit i: the level i of Isa is built; FOVEA_LEVELS=native leaves levels out. Only the sources that call with_isa() or
-// with_tiled_isa() are told, so that a level's own code does not depend on it.
+// Bit i: the level i of Isa is built, those of the target's architecture or, with FOVEA_LEVELS, some of them. Only the
+// sources that call with_isa() or with_tiled_isa() are told, so that a level's own code does not depend on it.
 #ifndef FOVEA_LEVEL_MASK
+#if defined(__aarch64__)
+#define FOVEA_LEVEL_MASK 0xc1
+#else
 #define FOVEA_LEVEL_MASK 0x1f
+#endif
 #endif
 
 // Instruction sets of the CPU kernels. A file named *_isa.cc is compiled once for each level, with FOVEA_ISA set to the
@@ -18,8 +23,9 @@
 namespace fovea::kernels {
 
 // kAvx512Amx: the vectors of kAvx512Bf16 and Intel's matrix units, tiles. kAmxEmulated: the best vectors of the machine
-// and tiles in plain C++, which only builds with tests have (FOVEA_EMULATED_TILES 1).
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx, kAmxEmulated };
+// and tiles in plain C++, which only builds with tests have (FOVEA_EMULATED_TILES 1). kNeon: any 64-bit ARM. kNeonDot:
+// with the products of bytes of ARMv8.2 (sdot).
+enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx, kAmxEmulated, kNeon, kNeonDot };
 
 template <Isa kLevel>
 struct IsaTag {
@@ -27,8 +33,8 @@ struct IsaTag {
 };
 
 // The fastest level that this build has and this machine runs.
-// FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets another one; an unknown name or a level that
-// the build or the machine lacks is an Error.
+// FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated, or portable|neon|neon-dot on ARM, sets another
+// one; an unknown name or a level that the build or the machine lacks is an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
@@ -36,12 +42,14 @@ void set_isa(Isa level);
 Isa best_isa();
 // All that this build has and this machine runs.
 std::vector<Isa> runnable_isas();
-// The level of isa()'s vectors, at most kAvx512Bf16.
+// The level of isa()'s vectors, which is another one where isa() has tiles.
 Isa vector_isa();
-// Whether vectors of that level have products of bytes (VNNI).
+// Whether vectors of that level have products of bytes: VNNI or sdot.
 bool has_int8_product();
 // Whether isa() multiplies bfloat16 faster than floats: by pairs or by tiles. Elsewhere bfloat16 becomes float first.
 bool has_fast_bf16();
+// Names what isa() has no form of its own for, for a person to read: "" if there is nothing.
+std::string missing_forms();
 std::string_view name(Isa level);
 
 // work(IsaTag<vector_isa()>{}).
@@ -62,6 +70,19 @@ decltype(auto) with_isa(Work&& work) {
 #if FOVEA_LEVEL_MASK & 2
     case Isa::kAvx2:
       return work(IsaTag<Isa::kAvx2>{});
+#endif
+    default:
+      break;
+  }
+#elif defined(__aarch64__)
+  switch (vector_isa()) {
+#if FOVEA_LEVEL_MASK & 128
+    case Isa::kNeonDot:
+      return work(IsaTag<Isa::kNeonDot>{});
+#endif
+#if FOVEA_LEVEL_MASK & 64
+    case Isa::kNeon:
+      return work(IsaTag<Isa::kNeon>{});
 #endif
     default:
       break;

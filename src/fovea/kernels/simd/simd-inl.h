@@ -4,10 +4,12 @@
 //   F, I, U  kLanes floats, ints, unsigned ints; + - * / & | << >> work on them, casts (I)f reinterpret
 //   M        a mask, one truth per lane
 // Comparisons with NaN are false; max and min give the second argument when either is NaN.
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
 #include "fovea/kernels/simd/simd_avx512-inl.h"
 #elif FOVEA_ISA == 1
 #include "fovea/kernels/simd/simd_avx2-inl.h"
+#elif FOVEA_NEON
+#include "fovea/kernels/simd/simd_neon-inl.h"
 #else
 #include "fovea/kernels/simd/simd_portable-inl.h"
 #endif
@@ -20,6 +22,8 @@ constexpr Isa kThisIsa = FOVEA_TILES == 1 ? Isa::kAvx512Amx : Isa::kAmxEmulated;
 #else
 constexpr Isa kThisIsa = static_cast<Isa>(FOVEA_ISA);
 #endif
+// Whether there are 32 registers of vectors; else there are 16.
+constexpr bool kManyRegisters = kLanes == 16 || FOVEA_NEON;
 constexpr float kInfinity = __builtin_huge_valf();
 constexpr float kLowest = -3.4028234e38F;  // of the finite ones
 

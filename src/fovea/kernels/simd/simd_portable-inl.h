@@ -1,6 +1,6 @@
 #pragma once
 
-// simd-inl.h in the compiler's generic vectors: of four lanes for SSE2, NEON and whatever else it knows; of sixteen
+// simd-inl.h in the compiler's generic vectors: of four lanes for SSE2 and whatever else it knows; of sixteen
 // beside emulated tiles, whose rows they then are, as those of AVX-512 are beside real ones.
 namespace fovea::kernels {
 namespace {

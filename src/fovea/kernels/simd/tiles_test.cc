@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <string>
 
 #include "fovea/base/error.h"
 #include "fovea/base/rng.h"
@@ -135,15 +136,33 @@ TEST(Tiles, MultiplyWholeNumbers) {
   }
 }
 
+TEST(Levels, SayWhatTheyLack) {
+  set_isa(Isa::kPortable);
+  const std::string of_portable = missing_forms();
+  EXPECT_NE(of_portable.find("vectors"), std::string::npos);
+  EXPECT_NE(of_portable.find("four bytes"), std::string::npos);
+  for (const Isa level : runnable_isas()) {
+    set_isa(level);
+    EXPECT_EQ(missing_forms().find("bfloat16") == std::string::npos, has_fast_bf16());
+    EXPECT_EQ(missing_forms().find("bytes") == std::string::npos, has_tiles() || has_int8_product());
+  }
+  set_isa(best_isa());
+}
+
 TEST(Levels, AreThoseOfTheMachine) {
   for (const Isa level : runnable_isas()) {
     set_isa(level);
     EXPECT_EQ(isa(), level);
-    EXPECT_LE(vector_isa(), Isa::kAvx512Bf16);
+    EXPECT_TRUE(has_tiles() || vector_isa() == level);
     EXPECT_EQ(has_tiles(), level == Isa::kAvx512Amx || level == Isa::kAmxEmulated);
   }
   set_isa(best_isa());
   EXPECT_NE(best_isa(), Isa::kAmxEmulated);
+#if defined(__aarch64__)
+  EXPECT_THROW(set_isa(Isa::kAvx2), Error);
+#else
+  EXPECT_THROW(set_isa(Isa::kNeon), Error);
+#endif
   if (best_isa() < Isa::kAvx512Amx) {
     EXPECT_THROW(set_isa(Isa::kAvx512Amx), Error);
   }

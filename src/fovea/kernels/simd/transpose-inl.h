@@ -5,7 +5,7 @@
 namespace fovea::kernels {
 namespace {
 
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
 // 16 x 16 in registers: pairs, quads, then 128-bit lanes.
 inline void transpose(F* rows) {
   F a[16], b[16];
@@ -53,6 +53,15 @@ inline void transpose(F* rows) {
     rows[i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x20);
     rows[4 + i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x31);
   }
+}
+#elif FOVEA_NEON
+inline void transpose(F* rows) {
+  const F a = vzip1q_f32(rows[0], rows[2]), b = vzip2q_f32(rows[0], rows[2]);
+  const F c = vzip1q_f32(rows[1], rows[3]), d = vzip2q_f32(rows[1], rows[3]);
+  rows[0] = vzip1q_f32(a, c);
+  rows[1] = vzip2q_f32(a, c);
+  rows[2] = vzip1q_f32(b, d);
+  rows[3] = vzip2q_f32(b, d);
 }
 #else
 inline void transpose(F* rows) {

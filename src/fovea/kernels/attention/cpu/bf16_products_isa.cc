@@ -12,7 +12,7 @@ namespace fovea::kernels {
 template <Isa kIsa>
 int Bf16Scan<kIsa>::least_exponent(const Bf16Rows& rows) {
   int least = 255;
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   const __m512i exponent = _mm512_set1_epi16(0x7f80), number = _mm512_set1_epi16(0x7fff);
   __m512i lowest = exponent;
   for (int64_t t = 0; t < rows.tokens; ++t) {

@@ -82,8 +82,6 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"))) void su
 
 void key_screen_sums_int8(const KeyScreenProduct& p) { p.bytes % 64 == 0 ? sums<false>(p) : sums<true>(p); }
 
-#else
-void key_screen_sums_int8(const KeyScreenProduct&) {}  // never chosen: has_int8_product() says so
 #endif
 
 bool reads_key_screen(const AttentionSpec& spec) {
@@ -92,7 +90,9 @@ bool reads_key_screen(const AttentionSpec& spec) {
 }
 
 KeyScreenSums key_screen_sums() {
+#if defined(__x86_64__)
   if (has_int8_product()) return &key_screen_sums_int8;
+#endif
   return with_isa([](auto tag) -> KeyScreenSums { return &KeyScreenRows<decltype(tag)::kIsa>::sums; });
 }
 

@@ -36,7 +36,7 @@ struct KeyScreenProduct {
   int32_t* sums = nullptr;  // [count rounded up to 16]
 };
 using KeyScreenSums = void (*)(const KeyScreenProduct&);
-void key_screen_sums_int8(const KeyScreenProduct& product);  // AVX-512 with VNNI
+void key_screen_sums_int8(const KeyScreenProduct& product);  // AVX-512 with VNNI, on x86 alone
 // Returns the fastest one that isa() and the processor run.
 KeyScreenSums key_screen_sums();
 

@@ -54,7 +54,21 @@ void pack_row(const KeyScreenPack& p, const float* key, const float* centre, int
   p.extents[2] = std::max(p.extents[2], norm_of(key, nullptr, padded, 1 / step) * (1 + 0x1p-10F));
 }
 
-#if FOVEA_ISA >= 1
+#if FOVEA_NEON
+// The sums of four rows, of which u + 128 is turned into u, the signed byte that differs from it in the highest bit.
+inline I four_sums(const uint8_t* const* rows, const int8_t* query, int64_t bytes) {
+  I total[4] = {set_int(0), set_int(0), set_int(0), set_int(0)};
+  const uint8x16_t high_bits = vdupq_n_u8(0x80);
+  for (int64_t i = 0; i < bytes; i += 16) {
+    const I of_query = (I)vld1q_s8(query + i);
+    for (int r = 0; r < 4; ++r) {
+      total[r] = add_products((I)veorq_u8(vld1q_u8(rows[r] + i), high_bits), of_query, total[r]);
+    }
+  }
+  const auto pairs = [](I a, I b) { return vpaddq_s32((int32x4_t)a, (int32x4_t)b); };
+  return (I)vpaddq_s32(pairs(total[0], total[1]), pairs(total[2], total[3]));
+}
+#elif FOVEA_ISA >= 1
 // 16 products of a row's bytes at a time, of which neighbours are added.
 __m256i row_sums(const uint8_t* row, const int16_t* query, int64_t bytes) {
   __m256i total = _mm256_setzero_si256();
@@ -92,13 +106,19 @@ void KeyScreenRows<kIsa>::pack(const KeyScreenPack& to, const int64_t* tokens, i
 
 template <Isa kIsa>
 void KeyScreenRows<kIsa>::sums(const KeyScreenProduct& p) {
-  alignas(64) int16_t query[kMaxRowsHeadDim];
-  int32_t start = 0;
-  for (int64_t i = 0; i < p.bytes; ++i) query[i] = p.query[i], start -= 128 * p.query[i];
   const auto row = [&](int64_t i) {
     const int64_t at = std::min(i, p.count - 1);
     return p.rows + (p.tokens == nullptr ? p.first + at : p.tokens[at]) * p.stride;
   };
+#if FOVEA_NEON
+  for (int64_t i = 0; i < p.count; i += 4) {
+    const uint8_t* rows[4] = {row(i), row(i + 1), row(i + 2), row(i + 3)};
+    store_int(p.sums + i, four_sums(rows, p.query, p.bytes));
+  }
+#else
+  alignas(64) int16_t query[kMaxRowsHeadDim];
+  int32_t start = 0;
+  for (int64_t i = 0; i < p.bytes; ++i) query[i] = p.query[i], start -= 128 * p.query[i];
 #if FOVEA_ISA >= 1
   for (int64_t i = 0; i < p.count; i += 4) {
     const uint8_t* rows[4] = {row(i), row(i + 1), row(i + 2), row(i + 3)};
@@ -107,6 +127,7 @@ void KeyScreenRows<kIsa>::sums(const KeyScreenProduct& p) {
   }
 #else
   for (int64_t i = 0; i < p.count; ++i) p.sums[i] = row_sum(row(i), query, p.bytes) + start;
+#endif
 #endif
 }
 

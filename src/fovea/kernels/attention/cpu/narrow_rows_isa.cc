@@ -15,10 +15,14 @@ namespace {
 constexpr int64_t whole_vectors(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 inline F load_bytes(const int8_t* p) {
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)));
 #elif FOVEA_ISA == 1
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p)));
+#elif FOVEA_NEON
+  int8_t eight[8] = {};
+  std::memcpy(eight, p, kLanes);
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vld1_s8(eight)))));
 #else
   float lanes[kLanes];
   for (int i = 0; i < kLanes; ++i) lanes[i] = p[i];

@@ -8,10 +8,10 @@ namespace fovea::kernels {
 namespace {
 
 // Vectors of a tile's row; with its height it fills the registers.
-constexpr int kMaxVecs = kThisIsa >= Isa::kAvx512 ? 4 : 2;
+constexpr int kMaxVecs = kManyRegisters ? 4 : 2;
 constexpr int kPanel = kMaxVecs * kLanes;  // keys of a packed panel
 constexpr int tile_rows(int vecs) {
-  if (kThisIsa >= Isa::kAvx512) return vecs <= 2 ? 12 : vecs == 3 ? 8 : 6;
+  if (kManyRegisters) return vecs <= 2 ? 12 : vecs == 3 ? 8 : 6;
   return vecs == 1 ? 8 : 6;
 }
 
@@ -37,16 +37,29 @@ struct Product {
 // and A[r][2 k + 1], whose products both enter the sum. With kBf16, numbers and sums below the normal range are zero.
 enum class Words { kFloats, kBf16 };
 
+// What is read of A: a word in all lanes, or where products take it so, alone.
+#if FOVEA_NEON
+using LeftWord = float;
+inline LeftWord left_word(const float* p) { return *p; }
+#else
+using LeftWord = F;
+inline LeftWord left_word(const float* p) { return set(*p); }
+#endif
+
 template <Words kWords>
-[[gnu::always_inline]] inline F add_product(F left, F right, F total) {
-#if FOVEA_ISA == 3
+[[gnu::always_inline]] inline F add_product(LeftWord left, F right, F total) {
+#if FOVEA_NEON
+  return add_scaled(right, left, total);
+#elif FOVEA_ISA == 3
   // In place of its intrinsic, around which GCC 12 copies sums.
   if constexpr (kWords == Words::kBf16) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(total) : "v"(right), "v"(left));
     return total;
   }
 #endif
+#if !FOVEA_NEON
   return fma(left, right, total);
+#endif
 }
 
 template <Words kWords, int kRows, int kVecs>
@@ -72,7 +85,7 @@ template <Words kWords, int kRows, int kVecs>
     for (int v = 0; v < kVecs; ++v) right[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const F left = set(*reinterpret_cast<const float*>(bases[r / 3] + (r % 3) * stride));
+      const LeftWord left = left_word(reinterpret_cast<const float*>(bases[r / 3] + (r % 3) * stride));
 #pragma GCC unroll 4
       for (int v = 0; v < kVecs; ++v) sums[r][v] = add_product<kWords>(left, right[v], sums[r][v]);
     }

@@ -22,7 +22,7 @@ constexpr int64_t kScoreStride = kBlockKeys + 16;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
-// kInt8: keys are bytes around 128, queries are signed bytes. kBytePairs: the same, so small that sums fit in 16 bits.
+// kInt8: keys are bytes around 128, on ARM signed ones; queries are signed bytes. kBytePairs: the same, so small that sums fit in 16 bits.
 // kInt16: both are signed, with as many bits as leave room for the sum. The sums of these formats are exact.
 enum class ScreenFormat : uint8_t { kFloat32, kInt8, kInt16, kBytePairs };
 constexpr bool is_integer(ScreenFormat format) { return format != ScreenFormat::kFloat32; }
@@ -73,6 +73,12 @@ using ScreenProduct = void (*)(const ScreenTile&);
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
 void screen_product_pairs(const ScreenTile& tile);  // AVX2
+
+// The int8 product with ARM's products of signed bytes, at the level that has them.
+template <Isa kIsa>
+struct ScreenDot {
+  static void product_int8(const ScreenTile& tile);
+};
 
 // The int8 product with tile instructions, at the levels that have them, if `steps` is a multiple of 16. The buffers
 // need room for queries up to the next multiple of 16; the product reads and writes it.

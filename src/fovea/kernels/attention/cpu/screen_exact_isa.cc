@@ -34,7 +34,14 @@ inline __m128 four_dots(const float* x, const float* rows, int64_t width, const 
   const F quarters = _mm256_hadd_ps(_mm256_hadd_ps(sum0, sum1), _mm256_hadd_ps(sum2, sum3));
   return _mm_add_ps(_mm256_castps256_ps128(quarters), _mm256_extractf128_ps(quarters, 1));
 }
-#elif FOVEA_ISA >= 2
+#elif FOVEA_NEON
+// A score is always (l0 + l1) + (l2 + l3) of its lanes, whatever its place in the list.
+inline F four_dots(const float* x, const float* rows, int64_t width, const int32_t* list) {
+  F v[4];
+  for (int i = 0; i < 4; ++i) v[i] = partial_dot(x, rows + list[i] * width, width);
+  return vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3]));
+}
+#elif FOVEA_AVX512
 // Sums of the lanes of 16 vectors, in the order of the vectors: always (l, l + 8), then (l, l + 4), (l, l + 2), (l,
 // l + 1), so that a score does not depend on its place in the list.
 inline F halves(F a, F b) { return _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xee); }
@@ -86,7 +93,7 @@ template <Isa kIsa>
 void ExactRows<kIsa>::dots(const ListedRows& at, const float* x, float scale, float* out) {
   const auto [rows, width, list, count] = at;  // copies: what is written might be the structure, for all GCC knows
 #if FOVEA_ISA >= 1
-  constexpr int64_t kAtOnce = FOVEA_ISA == 1 ? 4 : 16;
+  constexpr int64_t kAtOnce = FOVEA_AVX512 ? 16 : 4;
   for (int64_t i = 0; i < count; i += kAtOnce) {
     int32_t last[kAtOnce];
     const int32_t* some = list + i;
@@ -96,6 +103,8 @@ void ExactRows<kIsa>::dots(const ListedRows& at, const float* x, float scale, fl
     }
 #if FOVEA_ISA == 1
     _mm_storeu_ps(out + i, _mm_mul_ps(four_dots(x, rows, width, some), _mm_set1_ps(scale)));
+#elif FOVEA_NEON
+    store(out + i, four_dots(x, rows, width, some) * set(scale));
 #else
     store(out + i, sixteen_dots(x, rows, width, some) * set(scale));
 #endif

@@ -50,6 +50,9 @@ ScreenProduct screen_product(ScreenFormat format) {
 #if FOVEA_EMULATED_TILES
   if (format == ScreenFormat::kInt8 && has_tiles()) return &ScreenTiles<Isa::kAmxEmulated>::product_int8;
 #endif
+#if defined(__aarch64__) && FOVEA_LEVEL_MASK & 128
+  if (format == ScreenFormat::kInt8) return &ScreenDot<Isa::kNeonDot>::product_int8;
+#endif
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
 #if !defined(__x86_64__) || FOVEA_LEVEL_MASK & 2
   if (format == ScreenFormat::kInt16) return &screen_product_int16;

@@ -13,6 +13,9 @@
 namespace fovea::kernels {
 namespace {
 
+// What is added to the units of keys in formats of bytes, as processors multiply signed bytes by unsigned ones; ARM's
+// multiply signed ones.
+constexpr int32_t kKeyOffset = FOVEA_NEON ? 0 : 128;
 constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
 
 // The rounding error of a sum of `width` products in the format, relative to the vectors' norms. The estimate is
@@ -63,7 +66,7 @@ struct Packer {
   float step;  // integers
   float top;   // integers: the greatest
   int64_t stride;
-  uint32_t offset;  // of bytes: 128 for keys
+  uint32_t offset;  // of bytes: kKeyOffset for keys
   int64_t copies = 1;
 
   Norms operator()(const float* x, const float* mean, int64_t width, char* to, int32_t* total) const {
@@ -160,7 +163,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   const float most = top_unit(p.format, p.width);
   block.step = step_of_keys(p, {begin, end}, top * factor, factor);
   const KeyWords pieces(p.format);
-  const Packer packer{p.format, factor, block.step, most, pieces.stride(), 128};
+  const Packer packer{p.format, factor, block.step, most, pieces.stride(), kKeyOffset};
   const float rounding = product_rounding(p.format, p.width);
   for (int64_t key = begin; key < end; ++key) {
     char* words = pieces.first(p, key);
@@ -188,6 +191,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   p.plain = larger(p.plain, block.plain);
 }
 
+#if !FOVEA_NEON  // whose own is in screen_neon_isa.cc
 constexpr int kQueries = kLanes == 4 ? 3 : 6, kVectors = kLanes == 8 ? 2 : 4;
 
 void float_micro_tile(const ScreenTile& t, int64_t query, int64_t key) {
@@ -221,6 +225,7 @@ void float_micro_tile(const ScreenTile& t, int64_t query, int64_t key) {
     }
   }
 }
+#endif
 
 }  // namespace
 
@@ -275,7 +280,7 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   const Norms norms = packer(q, nullptr, keys.width, reinterpret_cast<char*>(words), &total);
   for (int64_t s = keys.width / values_per_word(keys.format); s < keys.steps; ++s) words[s] = 0;
   // Takes the offset of the keys' bytes back.
-  const auto start = static_cast<uint32_t>(-128 * total);
+  const auto start = static_cast<uint32_t>(-kKeyOffset * total);
   packed.start = pairs ? in_both_halves(start) : keys.format == ScreenFormat::kInt8 ? start : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;
@@ -288,12 +293,14 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   return packed;
 }
 
+#if !FOVEA_NEON
 template <Isa kIsa>
 void ScreenPack<kIsa>::product_float(const ScreenTile& tile) {
   for (int64_t key = 0; key < tile.num_tiles * kTileKeys; key += kVectors * kLanes) {
     for (int64_t query = 0; query < tile.num_queries; query += kQueries) float_micro_tile(tile, query, key);
   }
 }
+#endif
 
 template struct ScreenPack<kThisIsa>;
 

@@ -21,7 +21,7 @@ constexpr int kUnitKeys = kLanes == 8 ? 8 : kGroupKeys;
 // A bit for each unit with a hit, of the hits of `allowed` unless it is null. Both are read where they lie: a copy in
 // between would be stored in parts and loaded whole, and the load waits.
 uint64_t units_with_hits(const uint16_t* hits, const uint64_t* allowed) {
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   const __m512i all = _mm512_loadu_si512(hits);
   return _mm512_test_epi16_mask(all, allowed == nullptr ? all : _mm512_loadu_si512(allowed));
 #elif FOVEA_ISA == 1

@@ -19,7 +19,7 @@ static_assert(kTall == 3 && kBlockQueries % kTileSide == 0 && kGroupKeys == kTil
 
 // Writes a bit for each of kTileKeys scores that is at least `least` to `hits` [kGroups].
 inline void mark_row(const int32_t* scores, I least, uint16_t* hits) {
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   const auto reached = [&](int group) {
     return _mm512_cmpge_epi32_mask((__m512i)load_int(scores + group * kGroupKeys), (__m512i)least);
   };

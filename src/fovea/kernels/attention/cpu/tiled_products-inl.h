@@ -214,7 +214,7 @@ struct TwoNumbers {
 inline F paired(I x, I y) { return as_float((I)((U)x >> 16) | (y & static_cast<int32_t>(0xffff0000U))); }
 // The 32 numbers in the upper halves of x, then y, in order.
 inline F in_order(I x, I y) {
-#if FOVEA_ISA >= 2
+#if FOVEA_AVX512
   static constexpr auto kOdd = [] {
     std::array<uint16_t, 32> places{};
     for (uint16_t i = 0; i < 32; ++i) places[i] = static_cast<uint16_t>(2 * i + 1);

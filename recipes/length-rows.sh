@@ -29,9 +29,9 @@ Usage: recipes/length-rows.sh [--text TRAIN VALID TEST] [--recall] [options]
   --seeds N ...        one model per seed and mechanism [1 2 3]
   --lengths N ...      what the language models are scored at [1024 4096 8192]
   --recall-lengths N ...  what recall is asked at [256 512 1024 2048 4096 8192]
-  --made N             documents to train recall on [100000]
-  --asked N            documents of each length of recall [200]
-  --updates N          of each model [those of the recipes: 2000, and 3000 of recall]
+  --made N             documents to train recall on [40000]
+  --asked N            documents of each length of recall [100]
+  --updates N          of each model [those of the recipes: 2000, and 1000 of recall]
   --options OPTION ... more options of fovea train, e.g. --options --cpu-threads 1; the last option of the command
   --output DIR         folder of all runs [build/length-rows]
   --finished           train nothing, and print the tables of the runs that are finished, with - for the others
@@ -39,7 +39,7 @@ TEXT
 }
 
 text=() recall=() rows=(full sink gate 'topk(32)' 'blocktopk(32,4)' 'entmax(1.5)+scaled' 'window(128)+topk(8)' rela-g)
-seeds=(1 2 3) lengths=(1024 4096 8192) recall_lengths=(256 512 1024 2048 4096 8192) made=100000 asked=200 updates= options=()
+seeds=(1 2 3) lengths=(1024 4096 8192) recall_lengths=(256 512 1024 2048 4096 8192) made=40000 asked=100 updates= options=()
 output=build/length-rows finished=() average=no digits=3
 
 check() {
@@ -86,7 +86,7 @@ recall_text() { [ -f "$folder/recall/$1" ] || "$recipes/recall.py" make --output
 make_recall() {
   local length queries
   train_run -c "$recipes/recall.yml" --train-sets "$folder/recall/train.txt" --valid-sets "$folder/recall/valid.txt" \
-    --attention "$1" --seed "$2" ${updates:+--after-batches "$updates"} "${options[@]}"
+    --vocabs "$folder/recall/words.spm" --attention "$1" --seed "$2" ${updates:+--after-batches "$updates"} "${options[@]}"
   for length in "${recall_lengths[@]}"; do
     for queries in 1 4; do
       [ -f "$run/$length-$queries.answers" ] ||
@@ -98,8 +98,10 @@ make_recall() {
 recall_texts() {
   local length queries
   mkdir -p "$folder/recall"
-  recall_text train.txt --length 254 --least-length 100 --documents "$made" --queries 1-8 --seed 1
-  recall_text valid.txt --length 254 --least-length 100 --documents 500 --queries 1-8 --seed 2
+  recall_text train.txt --length 254 --least-length 32 --documents "$made" --queries 4-8 --seed 1
+  [ -f "$folder/recall/words.spm" ] ||
+    "$fovea" vocab --type word --train-sets "$folder/recall/train.txt" --output "$folder/recall/words.spm" --quiet
+  recall_text valid.txt --length 254 --least-length 32 --documents 500 --queries 4-8 --seed 2
   for length in "${recall_lengths[@]}"; do
     for queries in 1 4; do recall_text "$length-$queries.txt" --length "$length" --documents "$asked" --queries "$queries" --seed 3; done
   done

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Associative recall among more and more text that does not matter: does attention still find one pair among 8,192 bytes if it
+"""Associative recall among more and more text that does not matter: does attention still find one pair among 8,192 words if it
 was trained among 256?
 
     recipes/recall.py make --length 256 --documents 1000 --queries 4 --seed 1 --output FILE
     recipes/recall.py answers --train-sets FILE --model RUN [options of fovea score]
 
-An example is a document of --length bytes: pairs of a letter and a digit, such as b7, in signs like ,.;: at random, then questions
-about some of the letters, such as ?b7?Q0. A letter has one digit in a document. `make` writes the documents with empty lines
-between them, as `fovea train --documents blank` reads them. --queries A-B draws the number of questions of each document, and
---least-length the length.
+An example is a document of --length units, a line: pairs of a letter and a digit, such as b7, between signs such as , and ; at
+random, then questions about some of the letters with their answers, such as ?b =7 ?q =0. A letter has one digit in a document. A
+pair is one word, so that one layer can find it; so models learn it in minutes. `make` writes the documents with empty lines
+between them, as `fovea train --documents blank` reads them; its words are the units of a vocabulary of `fovea vocab --type word`.
+--queries A-B draws the number of questions of each document, and --least-length the length.
 
-`answers` scores the text with `fovea score --level unit`, each document at once, and prints the bits of the digits that
-answer, and the share that is answered: to which the model gives more than half of the probability. FOVEA names the
-program."""
+`answers` scores the text with `fovea score --level unit`, each document at once, and prints the bits of the answers, and the
+share that is answered: to which the model gives more than half of the probability. FOVEA names the program."""
 import argparse
 import math
 import os
@@ -23,10 +23,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIGNS = ",.;:-+*/"
-PAIRS = 16
-ANSWER = re.compile(rb"\?[A-Za-z][0-9]")  # a question and the digit that answers it
+PAIRS = 8
 
 
 class Bad(Exception):
@@ -42,23 +41,20 @@ def span_of(text):
 
 
 def example(length, queries, draw):
-    """One document of `length` characters, its line's end included."""
-    letters = draw.sample(LETTERS, PAIRS)
-    pairs = [letter + draw.choice("0123456789") for letter in letters]
-    asked = "".join("?" + pair for pair in draw.sample(pairs, queries))
-    free = length - 1 - len(asked) - 2 * PAIRS
-    places = sorted(draw.randrange(free + 1) for _ in pairs)  # of each pair, in signs before it
-    signs = "".join(draw.choices(SIGNS, k=free))
-    ends = [*places, free]
-    text = signs[:places[0]] + "".join(pair + signs[ends[i]:ends[i + 1]] for i, pair in enumerate(pairs))
-    return text + asked + "\n"
+    """One document of `length` units, of which the last is the line's end."""
+    pairs = [letter + draw.choice("0123456789") for letter in draw.sample(LETTERS, PAIRS)]
+    asked = [word for pair in draw.sample(pairs, queries) for word in ("?" + pair[0], "=" + pair[1])]
+    words = draw.choices(SIGNS, k=length - 1 - len(asked))
+    for place, pair in zip(draw.sample(range(len(words)), PAIRS), pairs):
+        words[place] = pair
+    return " ".join(words + asked) + "\n"
 
 
 def make(options):
     least = options.least_length or options.length
-    needed = 1 + 2 * PAIRS + 3 * options.queries[1]
+    needed = 1 + PAIRS + 2 * options.queries[1]
     if not needed <= least <= options.length:
-        raise Bad(f"--length: got {least} to {options.length} bytes; expected rising numbers of at least {needed}, "
+        raise Bad(f"--length: got {least} to {options.length} units; expected rising numbers of at least {needed}, "
                   f"for {PAIRS} pairs and {options.queries[1]} questions")
     draw = random.Random(options.seed)
     part = options.output.with_name(options.output.name + ".part")
@@ -71,24 +67,21 @@ def make(options):
 
 def answers(options, more):
     """(bits of an answer, share of answers with a probability over 1/2)."""
-    text = pathlib.Path(options.train_sets).read_bytes()
-    documents = re.findall(rb".+\n(?:\n|$)", text)
-    if not documents or not ANSWER.search(text):
+    lines = pathlib.Path(options.train_sets).read_text(encoding="utf-8").splitlines()
+    units = [unit for line in lines for unit in (*line.split(), "</s>")]
+    if not any(unit.startswith("=") for unit in units):
         raise Bad(f"{options.train_sets}: got a text without questions; expected one of 'recall.py make'")
     program = os.environ.get("FOVEA", str(ROOT / "build/release/bin/fovea"))
     command = [program, "score", "--model", options.model, "--train-sets", options.train_sets, "--context", "0",
-               "--stride", str(max(map(len, documents)) + 1), "--level", "unit", "--quiet", "--log-level", "error", *more]
+               "--stride", str(max(len(line.split()) for line in lines) + 2), "--level", "unit", "--quiet", "--log-level", "error", *more]
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
         raise Bad("fovea score failed")  # which has said why
     logs = [float(number) for number in found.stdout.split()]
-    if len(logs) != len(text) + len(documents) - 1:  # the end of each document but the last is a unit, too
-        raise Bad(f"{options.train_sets}: got {len(logs)} units; expected a text of 'recall.py make' and a model of bytes")
-    answer_logs, begin = [], 0
-    for document in documents:
-        answer_logs += [logs[begin + match.end() - 1] for match in ANSWER.finditer(document)]
-        begin += len(document) + 1
-    return -sum(answer_logs) / len(answer_logs) / math.log(2), sum(log > -math.log(2) for log in answer_logs) / len(answer_logs)
+    if len(logs) != len(units):
+        raise Bad(f"{options.train_sets}: got {len(logs)} units; expected a model of words, and a text of 'recall.py make'")
+    of_answers = [log for log, unit in zip(logs, units) if unit.startswith("=")]
+    return -sum(of_answers) / len(of_answers) / math.log(2), sum(log > -math.log(2) for log in of_answers) / len(of_answers)
 
 
 def main():

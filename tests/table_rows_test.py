@@ -146,29 +146,30 @@ class Lengths(Rows):
         scored = checked("score", "--model", model, "--train-sets", TEXT, "--context", 64, "--stride", 64, "--quiet").stdout
         self.assertIn(f"bits-per-byte {(model / '128.bits').read_text()}", scored)
 
-        # The answers are those of the units that fovea score prints, counted here by the marks in the text.
+        # The answers are those of the units that fovea score prints, counted here by their places: a document has 300 units and
+        # an empty line.
         asked, model = output / "recall" / "300-4.txt", output / "recall" / "full-seed1"
-        documents = asked.read_text().split("\n\n")
-        self.assertEqual([len(document.rstrip("\n")) + 1 for document in documents], [300] * 3)
-        units = checked("score", "--model", model, "--train-sets", asked, "--context", 0, "--stride", 302, "--level", "unit", "--quiet").stdout.split()
-        answers = [float(units[302 * number + place]) for number, document in enumerate(documents)
-                   for place in (289, 292, 295, 298) if document[place - 2] == "?"]
+        documents = [line.split() for line in asked.read_text().splitlines() if line]
+        self.assertEqual([len(document) + 1 for document in documents], [300] * 3)
+        units = checked("score", "--model", model, "--train-sets", asked, "--context", 0, "--stride", 301, "--level", "unit", "--quiet").stdout.split()
+        answers = [float(units[301 * number + place]) for number, document in enumerate(documents)
+                   for place in (292, 294, 296, 298) if document[place - 1][0] == "?"]
         self.assertEqual(len(answers), 12)
         bits = -sum(answers) / 12 / math.log(2)
         self.assertEqual((model / "300-4.answers").read_text().split()[:2], ["bits-per-answer", f"{bits:.6f}"])
         for document in documents:  # every question has one answer before it
-            pairs = re.findall(r"(?<!\?)([A-Za-z][0-9])", document)
-            self.assertEqual(len({pair[0] for pair in pairs}), 16)
-            self.assertTrue(set(re.findall(r"\?(\w\d)", document)) <= set(pairs))
+            pairs = dict(word for word in document if re.fullmatch("[a-z][0-9]", word))
+            self.assertEqual(sum(word[0].isalpha() for word in document), len(pairs))
+            self.assertEqual([pairs[word[1]] for word in document[-8::2]], [word[1] for word in document[-7::2]])
         self.assertEqual(run(*command[:-len(self.SMALL) - 1], "--finished", *command[-len(self.SMALL) - 1:]).stdout, first.stdout)
 
     def test_refused(self):
         self.refused("length-rows.sh", says="--text and --recall: got neither")
         self.refused("length-rows.sh", "--text", TEXT, says="--text: got 1 files; expected three files")
         self.refused("length-rows.sh", "--recall", "--rows", "topk(0)", says="--rows: ")
-        result = run("recall.py", "make", "--length", 40, "--documents", 1, "--queries", 4, "--output", PLACE.folder / "none")
+        result = run("recall.py", "make", "--length", 12, "--documents", 1, "--queries", 4, "--output", PLACE.folder / "none")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
-        self.assertIn("got 40 to 40 bytes; expected rising numbers of at least 45", result.stderr)
+        self.assertIn("got 12 to 12 units; expected rising numbers of at least 17", result.stderr)
         model = PLACE.folder / "lengths" / "recall" / "full-seed1"
         self.assertIn("got ", run("recall.py", "answers", "--model", model, "--train-sets", TEXT).stderr)
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""recipes/language-rows.sh and topk-rows.sh: the models that they train, their tables, the average that validation chooses,
+"""recipes/language-rows.sh, topk-rows.sh and length-rows.sh: the models that they train, their tables, the average that validation chooses,
 that they stop at Ctrl-C and continue, and what they refuse. recipes/rela_analysis.py: its tables."""
 import gzip
 import json
+import math
 import os
 import pathlib
 import re
@@ -120,6 +121,57 @@ class Language(Rows):
         self.refused("language-rows.sh", "--enwik8", TEXT, "--rows", "span-topk0", says="k of topk is 0; it must be at least 1")
         self.refused("language-rows.sh", "--enwik8", TEXT, "--split-bytes", 1, 2, says="--split-bytes: got 2 numbers")
         self.refused("language-rows.sh", "--enwik8", TEXT, "--bits", "few", says="--bits: got 'few'; expected a number")
+
+
+class Lengths(Rows):
+    """recipes/length-rows.sh and recall.py."""
+
+    SMALL = ["--dim-emb", 16, "--transformer-dim-ffn", 32, "--transformer-heads", 2, "--mini-batch", 4, "--cpu-threads", 1, "--quiet"]
+
+    def test_tables(self):
+        output = PLACE.folder / "lengths"
+        command = [RECIPES / "length-rows.sh", "--output", output, "--text", TEXT, TEXT, TEXT, "--recall", "--rows", "full", "topk(4)",
+                   "--seeds", 1, 2, "--lengths", 64, 128, "--recall-lengths", 100, 300, "--made", 50, "--asked", 3, "--updates", 2,
+                   "--options", *self.SMALL]
+        first = run(*command)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        number = r" +\d+\.\d{3} \(\d+\.\d{3}\)"
+        bits = rf"{number}{number} +\d+\.\d \(\d+\.\d\)\n"
+        answers = "".join(rf"\n\nShare of answers by length, {asked} asked at the end, mean and .* 2 seeds\n\n +100 +300\n"
+                          rf"full{number}{number}\ntopk\(4\){number}{number}" for asked in (1, 4))
+        self.assertRegex(first.stdout, rf"^Bits per byte by length, .*\n\n +64 +128 +ms an update\nfull{bits}topk\(4\){bits}\n"
+                                       rf"Work of a sequence\n\nspec +length .*\n(?:(?:full|topk\(4\)) +(?:64|128) .*\n){{4}}(?:.*\n)+?.*{answers}\n$")
+        model = output / "text" / "topk-4-seed2"
+        self.assertEqual([self.setting(model, name) for name in ("attention", "transformer-positions", "seed")], ["topk(4)", "alibi", "2"])
+        scored = checked("score", "--model", model, "--train-sets", TEXT, "--context", 64, "--stride", 64, "--quiet").stdout
+        self.assertIn(f"bits-per-byte {(model / '128.bits').read_text()}", scored)
+
+        # The answers are those of the units that fovea score prints, counted here by their places: a document has 300 units and
+        # an empty line.
+        asked, model = output / "recall" / "300-4.txt", output / "recall" / "full-seed1"
+        documents = [line.split() for line in asked.read_text().splitlines() if line]
+        self.assertEqual([len(document) + 1 for document in documents], [300] * 3)
+        units = checked("score", "--model", model, "--train-sets", asked, "--context", 0, "--stride", 301, "--level", "unit", "--quiet").stdout.split()
+        answers = [float(units[301 * number + place]) for number, document in enumerate(documents)
+                   for place in (292, 294, 296, 298) if document[place - 1][0] == "?"]
+        self.assertEqual(len(answers), 12)
+        bits = -sum(answers) / 12 / math.log(2)
+        self.assertEqual((model / "300-4.answers").read_text().split()[:2], ["bits-per-answer", f"{bits:.6f}"])
+        for document in documents:  # every question has one answer before it
+            pairs = dict(word for word in document if re.fullmatch("[a-z][0-9]", word))
+            self.assertEqual(sum(word[0].isalpha() for word in document), len(pairs))
+            self.assertEqual([pairs[word[1]] for word in document[-8::2]], [word[1] for word in document[-7::2]])
+        self.assertEqual(run(*command[:-len(self.SMALL) - 1], "--finished", *command[-len(self.SMALL) - 1:]).stdout, first.stdout)
+
+    def test_refused(self):
+        self.refused("length-rows.sh", says="--text and --recall: got neither")
+        self.refused("length-rows.sh", "--text", TEXT, says="--text: got 1 files; expected three files")
+        self.refused("length-rows.sh", "--recall", "--rows", "topk(0)", says="--rows: ")
+        result = run("recall.py", "make", "--length", 12, "--documents", 1, "--queries", 4, "--output", PLACE.folder / "none")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
+        self.assertIn("got 12 to 12 units; expected rising numbers of at least 17", result.stderr)
+        model = PLACE.folder / "lengths" / "recall" / "full-seed1"
+        self.assertIn("got ", run("recall.py", "answers", "--model", model, "--train-sets", TEXT).stderr)
 
 
 def corpora(name, source, target, compressed=False):

@@ -17,8 +17,8 @@ Linear::Linear(const Shape& shape, const InitScope& scope)
 
 BlockNorm::BlockNorm(const Shape& shape, const InitScope& scope)
     : shape_(shape),
-      weight_(register_parameter("weight",
-                                 constant_tensor({shape.width}, shape.gain == Gain::kWeight ? 1 : 0, scope))) {
+      weight_(
+          register_parameter("weight", constant_tensor({shape.width}, shape.gain == Gain::kWeight ? 1 : 0, scope))) {
   if (shape.kind == Kind::kLayer) bias_ = register_parameter("bias", constant_tensor({shape.width}, 0, scope));
 }
 

@@ -87,8 +87,7 @@ PositionScheme turn_of(const LayerOverride& layers) {
   const PositionSchemes schemes = parse_positions(layers.spec);
   const bool is_turn = schemes.size() == 1 && (std::holds_alternative<Rotary>(schemes.front()) ||
                                                std::holds_alternative<NoPositions>(schemes.front()));
-  if (!is_turn)
-    throw Error(cat("got '", layers.spec, "'; expected rotary, with its arguments or without, or none"));
+  if (!is_turn) throw Error(cat("got '", layers.spec, "'; expected rotary, with its arguments or without, or none"));
   return schemes.front();
 }
 

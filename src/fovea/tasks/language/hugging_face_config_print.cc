@@ -126,9 +126,11 @@ const DecoderFamily& family_of(const LanguageConfig& config, const LayerKinds& k
   if (!is_known) refuse(cat("--transformer-ffn-activation ", config.transformer_ffn_activation), "swiglu or geglu");
   if (memory_of(config) > 0) refuse(cat("--memory-length ", memory_of(config)), "none");
   choice.require("--norm-gain", config.norm_gain, [](const auto& family) { return family.norm_gain; });
-  choice.require("--embedding-scale", config.embedding_scale, [](const auto& family) { return family.embedding_scale; });
+  choice.require("--embedding-scale", config.embedding_scale,
+                 [](const auto& family) { return family.embedding_scale; });
   choice.require("--transformer-biases", config.transformer_biases, [](const auto& family) { return family.biases; });
-  choice.require("--transformer-norm-qk", config.transformer_norm_qk, [](const auto& family) { return family.norm_qk; });
+  choice.require("--transformer-norm-qk", config.transformer_norm_qk,
+                 [](const auto& family) { return family.norm_qk; });
   // A family of windows in some layers has them also in none, or in all.
   choice.require("windows", text_of(kinds.windows()), [&](const auto& family) {
     return text_of(family.windows == Windows::kSome ? kinds.windows() : family.windows);
@@ -209,8 +211,8 @@ std::string print_decoder_config(const LanguageConfig& config, const TextEnds& e
                       {"torch_dtype", dtype}};
   add_layers(config, family, kinds, json);
   if (family.windows == Windows::kSome) {
-    json["query_pre_attn_scalar"] = config.attention_scalar > 0 ? static_cast<int64_t>(config.attention_scalar)
-                                                                : head_dim_of(config);
+    json["query_pre_attn_scalar"] =
+        config.attention_scalar > 0 ? static_cast<int64_t>(config.attention_scalar) : head_dim_of(config);
     json["final_logit_softcapping"] = nullptr;
     json["attn_logit_softcapping"] = nullptr;
   }

@@ -50,7 +50,7 @@ int64_t run_score(const ScoreConfig& given) {
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
   PairReader reader(config.train_sets);
-  PairEncoder encoder(loaded, config.max_length);
+  PairEncoder encoder(loaded, config.max_length, language_marks(loaded, {config.source_lang, config.target_lang}));
   std::optional<LineWriter> output;
   if (team.rank() == 0) output.emplace(config.output);
   Totals totals;

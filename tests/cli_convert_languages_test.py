@@ -79,8 +79,12 @@ class Folder:
             activation_function="relu" if kind == "m2m100" else "gelu")
         self.model = transformers.M2M100ForConditionalGeneration(config).eval()
         with torch.no_grad():
+            # Small embeddings and large layers, or a text would repeat its last token; and </s> ends some texts soon.
             for name, parameter in self.model.named_parameters():
-                parameter.normal_(std=0.3).add_(1 if "layer_norm.weight" in name else 0)
+                parameter.normal_(std=0.1 if "shared" in name else 0.6).add_(1 if "layer_norm.weight" in name else 0)
+            end = self.model.model.shared.weight[2]
+            end *= 2.5
+            self.model.model.decoder.layer_norm.bias.copy_((1.5 if kind == "m2m100" else 1.8) * end / end.norm())
         self.model.save_pretrained(self.folder)
         self.source, self.target = LANGUAGES[kind]
         self.converted = F / kind
@@ -104,7 +108,10 @@ class Folder:
             found = self.model.generate(**inputs, forced_bos_token_id=self.mark(), num_beams=beams, num_return_sequences=count, do_sample=False,
                                         max_new_tokens=40, bad_words_ids=[[1], [3]], length_penalty=1.0, early_stopping=False,
                                         return_dict_in_generate=True, output_scores=True)
-        return self.tokenizer.batch_decode(found.sequences, skip_special_tokens=True), found
+        pieces = self.model.config.vocab_size - (108 if self.kind == "m2m100" else len(CODES) + 3)
+        # Tokens behind the pieces print nothing, whatever transformers' versions take for special.
+        texts = [self.tokenizer.decode([token for token in tokens if 3 < token < pieces]) for tokens in found.sequences.tolist()]
+        return texts, found
 
 
 @lacks("torch", "transformers", "tokenizers", "sentencepiece")

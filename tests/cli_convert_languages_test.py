@@ -10,6 +10,7 @@ import unittest
 from bert_commands import lacks
 from bert_folder import read_safetensors
 from fovea_program import Refusals, checked
+from served_program import Served
 
 try:
     import torch
@@ -226,7 +227,7 @@ class ManyLanguages(Refusals):
             (F / f"train.{name}").write_text("".join(f">>{code}<< {line}\n" for line in lines * 4))
         checked("train", "--task", "translation", "--model", F / "run", "--pretrained-model", made.converted, "--config",
                 made.converted / "config.yml", "--vocabs", made.converted / "source.spm", made.converted / "target.spm", "--train-sets",
-                F / "train.src", F / "train.trg", "--valid-sets", F / "train.src", F / "train.trg", "--valid-metrics", "cross-entropy", "bleu",
+                F / "train.src", F / "train.trg", "--valid-sets", F / "train.src", F / "train.trg", "--valid-metrics", "ce-mean-words", "bleu",
                 "--after-batches", 20, "--valid-freq", 20, "--learn-rate", 0.003, "--lr-warmup", 1, "--cpu-threads", 1)
         before, after = (sum(self.score(model, SOURCES, TARGETS, *made.languages())) for model in (made.converted, F / "run"))
         self.assertGreater(after, before)
@@ -238,6 +239,37 @@ class ManyLanguages(Refusals):
             logits = again(**batch).logits
         expected = logits.log_softmax(-1)[0].gather(1, batch["labels"][0].unsqueeze(1)).sum().item()
         self.assertAlmostEqual(self.score(F / "run", SOURCES[:1], TARGETS[:1], *made.languages())[0], expected, delta=1e-4)
+
+    def test_the_server_offers_all_pairs(self):
+        m2m100, nllb = self.folders["m2m100"], self.folders["nllb"]
+        with Served("--model", f"nllb={nllb.converted}", m2m100.converted, "--quiet", "--beam-size", 2) as server:
+            expected = self.translated(m2m100, "--beam-size", 2, lines=SOURCES[:1])[0]
+            status, answer, _ = server.post("/translate", {"q": SOURCES[0], "source": "en", "target": "de"})
+            self.assertEqual((status, answer["translatedText"].split()), (200, expected.split()), answer)
+            status, answer, _ = server.post("/v2/translate", {"text": [SOURCES[0]], "source_lang": "EN", "target_lang": "DE"})
+            self.assertEqual((status, answer["translations"][0]["text"].split()), (200, expected.split()), answer)
+            status, answer, _ = server.post("/translate", {"text": SOURCES[0], "source": "en", "target": "de-AT", "alignment": True})
+            self.assertEqual((status, answer["translations"][0]["text"].split()), (200, expected.split()), answer)
+            other = self.translated(nllb, "--beam-size", 2, lines=SOURCES[:1])[0]
+            status, answer, _ = server.post("/translate", {"text": SOURCES[0], "model": "nllb", "source": "ENG_latn", "target": "deu_Latn"})
+            self.assertEqual((status, answer["translations"][0]["text"].split()), (200, other.split()), answer)
+            status, languages, _ = server.ask("GET", "/languages")
+            known = {language["code"]: language["targets"] for language in languages}
+            self.assertEqual(len(known), 104)
+            self.assertEqual(sorted(known["eng_Latn"]), ["ace_Arab", "deu_Latn", "zho_Hans"])
+            self.assertIn("de", known["en"])
+            self.assertNotIn("en", known["en"])
+            for body, says in (({"q": "x", "source": "en", "target": "qq"}, "no model translates from en into qq; there is any pair of ace_Arab"),
+                               ({"q": "x", "source": "auto", "target": "de"}, "cannot tell languages apart"),
+                               ({"text": "x", "model": "nllb", "target": "deu_Latn"},
+                                "source is missing; the model 'nllb' translates between ace_Arab, deu_Latn, eng_Latn, zho_Hans"),
+                               ({"text": "x", "model": "nllb", "source": "de", "target": "deu_Latn"}, "source: got de; the model 'nllb' translates between")):
+                status, answer, _ = server.post("/translate", body)
+                self.assertEqual(status, 400, body)
+                self.assertIn(says, answer["error"])
+            status, answer, _ = server.post("/v1/chat/completions", {"model": "nllb", "messages": [{"role": "user", "content": "x"}]})
+            self.assertEqual(status, 400)
+            self.assertIn("source is missing", str(answer))
 
     def test_bad_folders(self):
         def refused(kind, says, file="config.json", **changes):

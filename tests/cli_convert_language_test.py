@@ -11,8 +11,8 @@ import unittest
 
 from bert_commands import lacks
 from fovea_program import Refusals, checked
-from llama_folder import (begin_of, ends_of, fallback_tokenizer, log_probs, random_model, scaled, telling_model, told_tokens,
-                          tokenizer, write_tokenizer)
+from llama_folder import (begin_of, ends_of, fallback_tokenizer, log_probs, random_model, scaled, telling_model, text_of_pieces,
+                          told_tokens, tokenizer, write_tokenizer)
 
 try:
     import torch
@@ -70,10 +70,7 @@ class Folder:
     def text(self, ids):
         if self.tokens != "gemma":
             return self.tokenizer.decode(ids, skip_special_tokens=False)
-        # The library writes U+FFFD for each byte of several tokens of bytes that are no text together; we write what is text.
-        pieces = [self.tokenizer.id_to_token(token) or "" for token in ids]
-        return b"".join(bytes([int(piece[3:5], 16)]) if len(piece) == 6 and piece.startswith("<0x") else
-                        piece.replace("\u2581", " ").encode() for piece in pieces).decode(errors="replace")
+        return text_of_pieces([self.tokenizer.id_to_token(token) or "" for token in ids])
 
 
 # Each kind by its name here: its name in docs/convert.md, or none, the class of its model, and what differs from the usual one.

@@ -98,6 +98,13 @@ def fallback_tokenizer(texts, size, legacy=False, scheme="first"):
     return made
 
 
+def text_of_pieces(pieces):
+    """The text of tokens of characters and bytes. The library writes U+FFFD for each byte of several such tokens that are no text
+    together; we write what of them is text."""
+    return b"".join(bytes([int(piece[3:5], 16)]) if len(piece) == 6 and piece.startswith("<0x") else
+                    piece.replace("\u2581", " ").encode() for piece in pieces).decode(errors="replace")
+
+
 def begin_of(kind, made):
     """The token that a model reads before a text."""
     return made.token_to_id({"llama": "<|begin_of_text|>", "gemma": "<bos>"}.get(kind, "<|endoftext|>"))

@@ -12,7 +12,7 @@ std::string upper_code(const std::string& code);     // "EN-GB" for "en-gb", as 
 struct LanguagePair {
   std::string source, target;
 };
-// Of the named translation models, and all of models of many languages.
+// The pairs of the named translation models, and all pairs of models of many languages.
 std::vector<LanguagePair> language_pairs(const ModelList& models);
 // Each language once, in the order of the pairs.
 std::vector<std::string> source_languages(const std::vector<LanguagePair>& pairs);

@@ -25,8 +25,8 @@ double activation(Gate gate, double a) {
   if (gate == Gate::kGeluTanh) return a / (1 + std::exp(-2 * inside(a)));
   return gate == Gate::kGelu ? a * std::erfc(-a * std::sqrt(0.5)) / 2 : a / (1 + std::exp(-a));
 }
-// What the roundings of an activation may grow by: an exponential's relative error is the error of its argument, which
-// is computed by several roundings where it is not a itself.
+// The factor by which the roundings of an activation may grow: an exponential's relative error is the error of its
+// argument, which is computed by several roundings where it is not a itself.
 double growth(Gate gate, double a) { return gate == Gate::kGeluTanh ? 1 + 2 * std::abs(inside(a)) : 1; }
 double slope(Gate gate, double a) { return (activation(gate, a + 1e-4) - activation(gate, a - 1e-4)) / 2e-4; }
 
@@ -64,7 +64,8 @@ void check_gated(const GatedProblem<T>& p, Executor& executor) {
       // A factor of up to four roundings each in the activation, its slope and the products.
       size[at] = 2 * growth(p.gate, a) * std::abs(want[at]);
       want_grad[2 * r * p.width + i] = grad * b * slope(p.gate, a);
-      grad_size[2 * r * p.width + i] = 2 * std::abs(grad * b);  // the slope's parts are below 1.2 and may cancel
+      // The slope's parts are below 1.2 and may cancel.
+      grad_size[2 * r * p.width + i] = 2 * growth(p.gate, a) * std::abs(grad * b);
       want_grad[(2 * r + 1) * p.width + i] = grad * activation(p.gate, a);
       grad_size[(2 * r + 1) * p.width + i] = 2 * growth(p.gate, a) * std::abs(grad * activation(p.gate, a));
     }
@@ -102,7 +103,7 @@ TEST(GatedKernel, UnitsWithoutAGateAreTheirDefinitionAtEveryLevel) {
         const bool kept = rate == 0 || element_survives(kSeed, at, dropout_threshold(rate));
         const double factor = kept ? 1 / (1 - double{rate}) : 0, grad = grad_out.exact[at] * factor;
         want.push_back(activation(gate, a) * factor), size.push_back(2 * growth(gate, a) * std::abs(want.back()));
-        want_grad.push_back(grad * slope(gate, a)), grad_size.push_back(2 * std::abs(grad));
+        want_grad.push_back(grad * slope(gate, a)), grad_size.push_back(2 * growth(gate, a) * std::abs(grad));
       }
       at_every_level([&] {
         std::vector<float> out(rows * width), grad_x(rows * width);

@@ -130,7 +130,7 @@ void read_m2m100(const Json& json, const std::string& origin, EncoderDecoderConf
   config.language_marks = "both";
 }
 
-// What MarianMTModel computes.
+// MarianMTModel: norms behind the blocks, and a decoder that begins with zeros.
 void read_marian_kind(const Json& json, const std::string& origin, EncoderDecoderConfig& config) {
   const auto truth = [&](const char* name, bool usual) { return text::json_truth(json, name, origin).value_or(usual); };
   if (!truth("scale_embedding", false))

@@ -13,7 +13,7 @@ struct LanguageChoice {
   std::string source = {}, target = {};
 };
 
-// What a choice adds to the sides of a sentence.
+// The marks that a choice adds to the sides of a sentence.
 struct LanguageMarks {
   std::string source = {}, target = {};     // before a line without a mark of its own; empty: nothing
   std::optional<int64_t> first_token = {};  // with which its translation begins; none: as the model chooses

@@ -264,7 +264,7 @@ void read_layers(const Reader& reader, const DecoderFamily& family, LanguageConf
   }
 }
 
-// The family of a file. Throws an Error that lists those that are read.
+// The family of a file. Throws an Error that lists the families that are read.
 const DecoderFamily& read_family(const Reader& reader) {
   const std::string type = reader.word("model_type", "none");
   std::vector<std::string> known;

@@ -52,7 +52,8 @@ int64_t window_of_layer(const LanguageConfig& config, int64_t layer) {
   return window;
 }
 
-// What layers have: the window that some or all of them have, and the positions of layers with it and without.
+// The kinds of a model's layers: the window that some or all of them have, and the positions of layers with it and
+// without.
 struct LayerKinds {
   std::vector<bool> has_window;
   int64_t window = 0;

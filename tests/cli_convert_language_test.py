@@ -101,7 +101,7 @@ KINDS = {
 
 def options_of(model):
     """The options of `fovea train` that tell a kind, as the checkpoint's config.yml has them."""
-    usual = {"attention": "full", "attention-layers": "[]", "transformer-positions-layers": "[]", "transformer-biases": "none",
+    usual = {"attention": "full", "attention-layers": "[]", "positions-layers": "[]", "transformer-biases": "none",
              "transformer-dim-head": "0", "attention-scalar": "0", "transformer-norm": "pre", "transformer-norm-qk": "none",
              "norm-gain": "plain", "transformer-ffn-activation": "swiglu", "embedding-scale": "one"}
     lines = (model / "config.yml").read_text().replace('"', "").splitlines()
@@ -382,8 +382,8 @@ class LanguageModels(Refusals):
         refused("has --norm-gain plain; Gemma3 has zero-centered", "--transformer-norm", "sandwich")
         refused("has windows in some layers; Llama, Mistral have none or in all layers", "--attention-layers", "decoder.1=window(3)")
         refused("several windows, 3 and 4", "--attention-layers", "decoder.1=window(3)", "decoder.2=window(4)")
-        refused("other positions in layer 2", "--transformer-positions-layers", "decoder.2=rotary(500)")
-        refused("other positions in layer 1", "--transformer-positions-layers", "decoder.1=none")
+        refused("other positions in layer 2", "--positions-layers", "decoder.2=rotary(500)")
+        refused("other positions in layer 1", "--positions-layers", "decoder.1=none")
         refused("--attention-scalar 3; the families", "--attention-scalar", 3)
         refused("--transformer-positions alibi", "--transformer-positions", "alibi")
         refused("--transformer-ffn-activation gelu-tanh", "--transformer-ffn-activation", "gelu-tanh")

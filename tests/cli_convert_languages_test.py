@@ -133,6 +133,9 @@ class ManyLanguages(Refusals):
             marked = self.score(made.converted, *([f">>{code}<< {line}" for line in lines] for code, lines in
                                                   ((made.source, SOURCES), (made.target, TARGETS))))
             self.assertEqual(got, marked, "lines may have marks of their own")
+            signature = checked("score", "--model", made.converted, "--train-sets", F / "pairs.src", F / "pairs.trg", "--summary",
+                                *made.languages(), "--quiet").stdout
+            self.assertIn(f"|languages:{made.source}-{made.target}|", signature)
             for i, (source, target) in enumerate(zip(SOURCES, TARGETS)):
                 batch = made.tokenizer(source, text_target=target, return_tensors="pt")
                 self.assertEqual(batch["labels"][0, 0].item(), made.mark())

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 12> kMeaningFields = {"transformer-heads"
                                                              "embedding-scale",
                                                              "norm-gain",
                                                              "attention-scalar",
-                                                             "transformer-positions-layers",
+                                                             "positions-layers",
                                                              "language-marks"};
 
 using Fields = std::vector<std::pair<std::string, std::string>>;

@@ -44,8 +44,8 @@ class Linear : public torch::nn::Module {
   std::optional<ops::PrepackedLayer> frozen_;
 };
 
-// The norm of a block: layer norm, with the parameters weight and bias (at first 0), or RMS norm, with weight alone. The
-// gain is the weight (at first 1), or 1 + weight (at first 0).
+// The norm of a block: layer norm, with the parameters weight and bias (at first 0), or RMS norm, with weight alone.
+// The gain is the weight (at first 1), or 1 + weight (at first 0).
 class BlockNorm : public torch::nn::Module {
  public:
   enum class Kind : uint8_t { kLayer, kRms };

@@ -26,7 +26,7 @@ DecoderConfig decoder() {
   config.attention_scalar = 5;
   config.transformer_ffn_activation = "geglu-tanh";
   config.transformer_positions = "rotary(100,factor=2)";
-  config.transformer_positions_layers = {"decoder.2=rotary(7)"};
+  config.positions_layers = {"decoder.2=rotary(7)"};
   config.attention_layers = {"decoder.2=window(3)"};
   config.norm_epsilon = 1e-3;
   return config;
@@ -184,10 +184,10 @@ TEST(Sandwich, AnAttentionScalarScalesQueries) {
 TEST(Sandwich, LayersMayHaveNoPositions) {
   DecoderConfig config = tiny_decoder();
   config.transformer_positions = "rotary";
-  config.transformer_positions_layers = {"decoder.1-2=rotary(50)", "decoder.1-2=none"};
+  config.positions_layers = {"decoder.1-2=rotary(50)", "decoder.1-2=none"};
   DecoderConfig none = config;
   none.transformer_positions = "none";
-  none.transformer_positions_layers = {};
+  none.positions_layers = {};
   Model model = make(config), without = make(none);
   const torch::NoGradGuard guard;
   const Packed text = random_batch({6, 3}, 17, 1);

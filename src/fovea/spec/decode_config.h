@@ -25,9 +25,10 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
         named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
         named("output", &C::output, "where the translations go; - is standard output", "o"));
     const auto own = std::tuple(
-        field("source-lang", &C::source_lang,
-              "language of the lines, whose mark stands before each: the code in a mark of the model, e.g. en for >>en<< "
-              "(models with marks of both sides)"),
+        field(
+            "source-lang", &C::source_lang,
+            "language of the lines, whose mark stands before each: the code in a mark of the model, e.g. en for >>en<< "
+            "(models with marks of both sides)"),
         field("target-lang", &C::target_lang, "language to translate into, by the code in a mark of the model"),
         field("documents", &C::documents,
               "translate documents in blocks of sentences; a line <d> or an empty line begins a document"),

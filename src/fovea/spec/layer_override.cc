@@ -82,7 +82,7 @@ LayerOverride read_layer_override(const std::string& text, const ModelConfig& co
 
 namespace {
 
-// The one scheme of an entry of --transformer-positions-layers: Rotary or NoPositions.
+// The one scheme of an entry of --positions-layers: Rotary or NoPositions.
 PositionScheme turn_of(const LayerOverride& layers) {
   const PositionSchemes schemes = parse_positions(layers.spec);
   const bool is_turn = schemes.size() == 1 && (std::holds_alternative<Rotary>(schemes.front()) ||
@@ -95,7 +95,7 @@ PositionScheme turn_of(const LayerOverride& layers) {
 
 std::optional<Rotary> rotary_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
   std::optional<Rotary> found = find_scheme<Rotary>(parse_positions(config.transformer_positions));
-  for (const std::string& entry : config.transformer_positions_layers) {
+  for (const std::string& entry : config.positions_layers) {
     const LayerOverride layers = read_layer_override(entry, config);
     if (layers.sublayer != sublayer || layer + 1 < layers.first || layers.last < layer + 1) continue;
     found = find_scheme<Rotary>({turn_of(layers)});
@@ -104,8 +104,8 @@ std::optional<Rotary> rotary_of(const ModelConfig& config, Sublayer sublayer, in
 }
 
 void add_positions_problems(const ModelConfig& config, Problems& problems) {
-  for (const std::string& entry : config.transformer_positions_layers) {
-    problems.add_thrown_by("transformer-positions-layers", [&] {
+  for (const std::string& entry : config.positions_layers) {
+    problems.add_thrown_by("positions-layers", [&] {
       const LayerOverride layers = read_layer_override(entry, config);
       const int64_t depth = depth_of(config, layers.sublayer);
       const int64_t head = config.transformer_heads > 0 ? head_dim_of(config) : 0;

@@ -19,7 +19,7 @@ std::vector<Sublayer> sublayers_of(const ModelConfig& config);
 // The part that a model of one side lacks: "encoder" or "decoder".
 std::string_view absent_part(const ModelConfig& config);
 
-// An entry of --attention-layers or --transformer-positions-layers: layers first ... last of one sublayer, counted from
+// An entry of --attention-layers or --positions-layers: layers first ... last of one sublayer, counted from
 // 1, and their mechanism or their positions.
 struct LayerOverride {
   Sublayer sublayer;
@@ -30,9 +30,9 @@ struct LayerOverride {
 LayerOverride read_layer_override(const std::string& text, const ModelConfig& config);
 
 // How queries and keys of self-attention turn in layer `layer` (from 0): as the last entry of
-// --transformer-positions-layers says that names the layer, else as --transformer-positions says. None: they do not.
+// --positions-layers says that names the layer, else as --transformer-positions says. None: they do not.
 std::optional<Rotary> rotary_of(const ModelConfig& config, Sublayer sublayer, int64_t layer);
-// Adds what is wrong with --transformer-positions-layers.
+// Adds what is wrong with --positions-layers.
 void add_positions_problems(const ModelConfig& config, Problems& problems);
 
 // The text of a sublayer's mechanism without --attention-layers. In cross-attention, --attention falls back to a

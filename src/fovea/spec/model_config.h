@@ -20,7 +20,7 @@ struct ModelConfig : StackConfig, AttentionConfig {
   int64_t token_types = 0;            // of the encoder
   std::string decoder_start = "eos";  // what a decoder beside an encoder reads before the first token
   std::string output_bias = "learned";
-  std::string language_marks = "source";  // of a decoder beside an encoder
+  std::string language_marks = "source";                       // of a decoder beside an encoder
   std::string transformer_decoder_autoreg = "self-attention";  // of a decoder beside an encoder
   std::vector<int64_t> dim_vocabs = {0};                       // as trained: one size, or the source's and the target's
 
@@ -88,7 +88,7 @@ struct DecoderConfig : ModelConfig {
         std::tuple(tied_embeddings_field("embeddings are the output layer's weights"),
                    max_positions_field("rows of learned position vectors; no longer text can be read or made"),
                    norm_epsilon_field(), norm_gain_field(), transformer_biases_field(), transformer_dim_head_field(),
-                   transformer_norm_qk_field(), attention_scalar_field(), transformer_positions_layers_field(),
+                   transformer_norm_qk_field(), attention_scalar_field(), positions_layers_field(),
                    embedding_scale_field(), dim_vocabs_field()),
         attention_fields("exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1",
                          decoder_field()));

@@ -178,7 +178,7 @@ TEST(DecoderConfig, LearnedPositionsBoundTheText) {
 TEST(DecoderConfig, PositionsByLayer) {
   DecoderConfig config;
   config.transformer_positions = "rotary(500)";
-  config.transformer_positions_layers = {"decoder.2-4=rotary(20,factor=2)", "decoder.3=none"};
+  config.positions_layers = {"decoder.2-4=rotary(20,factor=2)", "decoder.3=none"};
   EXPECT_NO_THROW(validate(config));
   const auto base = [&](int64_t layer) {
     const auto rotary = rotary_of(config, Sublayer::kDecoder, layer);
@@ -190,11 +190,11 @@ TEST(DecoderConfig, PositionsByLayer) {
   EXPECT_EQ(base(0), 0);
   EXPECT_EQ(base(1), 10);
   const auto refusal = [&](const std::string& entry) {
-    config.transformer_positions_layers = {entry};
+    config.positions_layers = {entry};
     return decoder_refusal(config);
   };
   EXPECT_THAT(refusal("decoder.7=rotary"),
-              HasSubstr("--transformer-positions-layers: got layer 7 in 'decoder.7=rotary'; the model has 6 there"));
+              HasSubstr("--positions-layers: got layer 7 in 'decoder.7=rotary'; the model has 6 there"));
   EXPECT_THAT(refusal("encoder.1=rotary"), HasSubstr("the model has no encoder"));
   EXPECT_THAT(refusal("decoder.1=alibi"),
               HasSubstr("got 'alibi'; expected rotary, with its arguments or without, or "));

@@ -82,8 +82,8 @@ struct StackConfig : RoutingConfig, SpanConfig {
   int64_t transformer_dim_head = 0;      // 0: dim_emb / transformer_heads
   std::string embedding_scale = "root";  // of a decoder without an encoder
   std::string norm_gain = "plain";
-  double attention_scalar = 0;                            // 0: the width of an attention head
-  std::vector<std::string> transformer_positions_layers;  // read by rotary_of() in layer_override.h
+  double attention_scalar = 0;                // 0: the width of an attention head
+  std::vector<std::string> positions_layers;  // read by rotary_of() in layer_override.h
 
   // `depths` are the fields of the family's numbers of layers.
   template <class... Depths>
@@ -159,8 +159,8 @@ struct StackConfig : RoutingConfig, SpanConfig {
                   "the width of an attention head)",
                   0, 1e6);
   }
-  static constexpr auto transformer_positions_layers_field() {
-    return field("transformer-positions-layers", &StackConfig::transformer_positions_layers,
+  static constexpr auto positions_layers_field() {
+    return field("positions-layers", &StackConfig::positions_layers,
                  "exceptions to rotary positions: decoder.LAYERS=rotary(...) or decoder.LAYERS=none, e.g. "
                  "decoder.1-5=rotary(10000), layers from 1");
   }

@@ -258,7 +258,7 @@ void read_layers(const Reader& reader, const DecoderFamily& family, LanguageConf
     if (end > first) {
       const std::string layers = end == first + 1 ? std::to_string(end) : cat(first + 1, "-", end);
       config.attention_layers.push_back(cat("decoder.", layers, "=", window));
-      if (local != global) config.transformer_positions_layers.push_back(cat("decoder.", layers, "=", local));
+      if (local != global) config.positions_layers.push_back(cat("decoder.", layers, "=", local));
     }
     first = end + 1;
   }
@@ -306,8 +306,10 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
                                                           : config.dim_emb / config.transformer_heads;
   if (head * config.transformer_heads != config.dim_emb) config.transformer_dim_head = head;
   if (family.windows == Windows::kSome) {
-    const double scalar = reader.rate("query_pre_attn_scalar", 256, 1e6);
-    config.attention_scalar = scalar == static_cast<double>(head) ? 0 : scalar;
+    constexpr int64_t kUsual = 256;
+    const int64_t scalar =
+        reader.find("query_pre_attn_scalar") == nullptr ? kUsual : reader.number("query_pre_attn_scalar", 1'000'000);
+    config.attention_scalar = scalar == head ? 0 : static_cast<double>(scalar);
   }
   config.transformer_norm_qk = family.norm_qk;
   config.transformer_dim_ffn = reader.number("intermediate_size", 1 << 20);

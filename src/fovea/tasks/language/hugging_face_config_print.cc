@@ -78,7 +78,7 @@ LayerKinds kinds_of(const LanguageConfig& config) {
     std::optional<Rotary>& of_kind = window > 0 ? kinds.local : kinds.global;
     if (!turn || (of_kind && *of_kind != *turn))
       throw Error(cat("--to huggingface: the model has other positions in layer ", layer + 1,
-                      " (--transformer-positions-layers); the families of transformers have rotary positions that are "
+                      " (--positions-layers); the families of transformers have rotary positions that are "
                       "the same in all layers, or in all with a window and in all without"));
     of_kind = turn;
   }

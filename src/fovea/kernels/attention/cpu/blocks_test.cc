@@ -56,7 +56,7 @@ Data make(const Case& c) {
   in.alpha.assign(static_cast<size_t>(c.heads), 0.5F);
   in.scale = 1 / std::sqrt(static_cast<float>(c.dim));
   in.random.dropout_key = 9;
-  // The query's own block and some others, as far as it has them.
+  // Each query's own block and some of those before it.
   const int64_t count = c.given.count, lists = p.list_heads();
   in.given.assign(static_cast<size_t>(queries * lists * count + 16), -1);
   for (const Sequence& s : p.sequences) {

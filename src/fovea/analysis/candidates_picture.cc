@@ -172,8 +172,7 @@ std::string candidates_svg(const LayerSpec& spec, int64_t length, AttentionKind 
                          static_cast<double>(i / columns) * size.height()};
     out += draw_group(spec[i], at, size, {0, length, causal, i});
   }
-  return out + draw_cell_legend({kPanelLeft, height - kLegendHeight + 8}, size.cell, {causal, chooses}) +
-         "</svg>\n";
+  return out + draw_cell_legend({kPanelLeft, height - kLegendHeight + 8}, size.cell, {causal, chooses}) + "</svg>\n";
 }
 
 }  // namespace fovea::analysis

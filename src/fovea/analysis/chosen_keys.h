@@ -7,8 +7,8 @@
 // The number of keys that a mechanism leaves a query, whatever the scores are.
 namespace fovea::analysis {
 
-// Returns the number of a query's candidates. With blocktopk, it is that of the blocks that are seen if none tie and the
-// last block, which may be shorter, is among the others only if all are.
+// Returns the number of a query's candidates. With blocktopk, it is that of the blocks that are seen if none tie and
+// the last block, which may be shorter, is among the others only if all are.
 int64_t candidates_of(const AttentionSpec& spec, const Row& row);
 
 // The keys that are left after the selection of `spec`, if none ties with its k-th best.

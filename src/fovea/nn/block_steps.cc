@@ -7,8 +7,7 @@
 
 namespace fovea::nn {
 
-std::unique_ptr<BlockSteps> BlockSteps::of(const Attention& attention, int64_t rows,
-                                           const at::TensorOptions& options) {
+std::unique_ptr<BlockSteps> BlockSteps::of(const Attention& attention, int64_t rows, const at::TensorOptions& options) {
   const at::ScalarType type = c10::typeMetaToScalarType(options.dtype());
   if (!options.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16)) return nullptr;
   std::unique_ptr<BlockSteps> steps(new BlockSteps());

@@ -11,9 +11,9 @@
 
 namespace fovea::nn {
 
-// The heads with blocktopk(b,k) of one causal attention, step by step: for each row the summaries of its whole blocks of
-// keys, so that a step reads these and the keys of the blocks that it chooses. It chooses what the full pass does. Rows
-// that continue the same row share its summaries.
+// The heads with blocktopk(b,k) of one causal attention, step by step: for each row the summaries of its whole blocks
+// of keys, so that a step reads these and the keys of the blocks that it chooses. It chooses what the full pass does.
+// Rows that continue the same row share its summaries.
 class BlockSteps {
  public:
   // Null if no head chooses blocks, or if kernels do not read the keys; ops::attention() then reads all of them.

@@ -7,9 +7,10 @@
 
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/test_models.h"
+#include "fovea/ops/block_choice.h"
 
-// Steps over caches choose the blocks of the full pass: rows that grow apart, are reordered and join, prompts of several
-// tokens, and keys in pieces.
+// Steps over caches choose the blocks of the full pass: rows that grow apart, are reordered and join, prompts of
+// several tokens, and keys in pieces.
 namespace fovea::nn::block_steps_test {
 namespace {
 
@@ -53,7 +54,8 @@ class Steps {
       const at::Tensor own = stacked.narrow(0, bounds[r], counts[r]);
       rows_[r] = {at::cat({rows_[r].q, own.narrow(1, 0, kHeads)}),
                   at::cat({rows_[r].k, own.narrow(1, kHeads, kKeyHeads)})};
-      compare(rows_[r], counts[r], {lists[0].narrow(0, bounds[r], counts[r]), lists[1].narrow(0, bounds[r], counts[r])});
+      compare(rows_[r], counts[r],
+              {lists[0].narrow(0, bounds[r], counts[r]), lists[1].narrow(0, bounds[r], counts[r])});
     }
   }
   void inherit(const std::vector<int64_t>& parents) {

@@ -42,7 +42,7 @@ struct OffsetTerms : TermTensors {
 struct PairLists {
   at::Tensor lists = {};  // [B, N_q, k], packed [T_q, k]; undefined: no lists
   int64_t block = 0;      // 1: entries are keys; else blocks of so many keys
-  bool by_head = false;   // each head of k or q has lists of its own, [B, H_kv or H, N_q, k], packed [T_q, H_kv or H, k]
+  bool by_head = false;  // each head of k or q has lists of its own, [B, H_kv or H, N_q, k], packed [T_q, H_kv or H, k]
 };
 
 // A copy of a cache's keys in 8 bits beside them, which pack_key_screen() (key_screen.h) writes. A step with topk(k)
@@ -84,7 +84,7 @@ struct AttentionOptions {
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   PairLists pairs = {};
-  // Null, or for each head group with blocktopk(b,k) the lists that its queries have chosen, as chosen_blocks() does
+  // Null, or for each head group with blocktopk(b,k) the lists of chosen_blocks()
   // (block_choice.h), [T_q, heads of the group, count] int32. Read by packed calls.
   const std::vector<at::Tensor>* chosen_blocks = nullptr;
   KeyScreen screen = {};  // with k_begins

@@ -242,10 +242,10 @@ at::Tensor plain_attention(const Inputs& x, const LayerCase& c) {
 // Blocks of one key are top-k beside the query itself, and all blocks are all keys.
 TEST(AttentionLayers, LawsOfChosenBlocks) {
   for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
-    for (const auto& [blocks, same] : {std::pair("blocktopk(1,4)", "topk(3,keep=window(1))"),
-                                       std::pair("blocktopk(1,2,bounds)", "topk(1,keep=window(1))"),
-                                       std::pair("blocktopk(4,4)", "full"), std::pair("blocktopk(20,1,bounds)", "full"),
-                                       std::pair("blocktopk(4,1)", "block(4)")}) {
+    for (const auto& [blocks, same] :
+         {std::pair("blocktopk(1,4)", "topk(3,keep=window(1))"),
+          std::pair("blocktopk(1,2,bounds)", "topk(1,keep=window(1))"), std::pair("blocktopk(4,4)", "full"),
+          std::pair("blocktopk(20,1,bounds)", "full"), std::pair("blocktopk(4,1)", "block(4)")}) {
       const LayerCase by_blocks{.spec = blocks, .kind = kind}, by_keys{.spec = same, .kind = kind};
       const Inputs x = in_type(inputs_of(by_blocks), at::kFloat), y = in_type(inputs_of(by_keys), at::kFloat);
       const at::Tensor out = plain_attention(x, by_blocks), want = plain_attention(y, by_keys);

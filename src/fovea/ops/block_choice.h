@@ -11,7 +11,7 @@
 // The choice of blocks of keys by blocktopk(b,k) (spec/attention_spec.h).
 namespace fovea::ops {
 
-// Returns the lists of a single head group, as PairLists has them with by_head: int32 in the layout of q, [B, H, N_q, n]
+// Returns the lists of a single head group for PairLists with by_head: int32 in the layout of q, [B, H, N_q, n]
 // or [T_q, H, n]. Scores are float32 sums. No derivative flows through the choice.
 at::Tensor chosen_blocks(const QueryKey& x, const LayerCall& call, const BlockChoice& choice);
 

@@ -80,10 +80,12 @@ struct BlockChoice {
   int64_t block = 1, best = 1;
   Score score = Score::kMean;
 
-  static constexpr std::string_view kName = "blocktopk", kExample = "blocktopk(64,16)",
-                                    kHelp =
-                                        "of blocks of `block` keys the query's own and the `best` - 1 others with the "
-                                        "greatest scores, by their means or bounds";
+  static constexpr std::string_view
+      kName = "blocktopk",
+      kExample = "blocktopk(64,16)",
+      kHelp =
+          "the query's own block of `block` keys and the `best` - 1 others with the greatest "
+          "scores, by means or bounds";
   static constexpr std::array kNames{kName};
   static constexpr auto fields() {
     return std::tuple(PatternField<BlockChoice>{"block", &BlockChoice::block, 1},
@@ -225,7 +227,7 @@ std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
-// positions, without chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
+// positions, chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). Others stay as they are.
 LayerSpec across_texts(LayerSpec spec);
 // Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
 void require_one_norm(const LayerSpec& spec);
@@ -251,7 +253,7 @@ std::vector<SpecName> pattern_names();
 std::vector<SpecName> transform_names();
 std::vector<SpecName> stage_names();  // selections, transforms, norms, the scale and the gate
 std::vector<SpecName> alias_names();
-std::vector<SpecName> clause_names();   // what stands in the place of all pairs of an encoder
+std::vector<SpecName> clause_names();    // what stands in the place of all pairs of an encoder
 std::vector<SpecName> choosing_names();  // what stands in the place of all pairs and reads the data
 
 }  // namespace fovea

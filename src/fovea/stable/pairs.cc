@@ -35,7 +35,8 @@ void kernel_sequences(StableIValue* stack, uint64_t, uint64_t) {
   stack[0] = result(out);
 }
 
-// The lists of a call on the CPU, sorted and checked: [T_q, 1 or list_heads, count] int32. list_heads 0: all heads share them.
+// The lists of a call on the CPU, sorted and checked: [T_q, 1 or list_heads, count] int32. list_heads 0: all heads
+// share them.
 void kernel_lists(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);
   const Tensor given = whole(in.tensor());
@@ -46,7 +47,9 @@ void kernel_lists(StableIValue* stack, uint64_t, uint64_t) {
   AttentionProblem problem;
   problem.kind = parse_kind(kind);
   problem.num_heads = list_heads;
-  problem.given = {.block = block, .count = count, .heads = list_heads > 0 ? kernels::ListHeads::kOfQueries : kernels::ListHeads::kShared};
+  problem.given = {.block = block,
+                   .count = count,
+                   .heads = list_heads > 0 ? kernels::ListHeads::kOfQueries : kernels::ListHeads::kShared};
   problem.sequences = kernels::read_sequences(sizes, vectors_of(layout));
   const int64_t tokens = sizes.batch * sizes.queries, heads = std::max<int64_t>(list_heads, 1);
   const Tensor room = empty({tokens * heads * count + kernels::kReadBehindLists}, aoti_torch_dtype_int32());

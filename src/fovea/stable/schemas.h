@@ -44,7 +44,8 @@ inline constexpr const char* kIndexTarget =
     "index_target(Tensor q, Tensor k, Tensor indices, float? scale=None) -> Tensor";
 inline constexpr const char* kBlockTopk =
     "block_topk(Tensor q, Tensor k, int block_size, int k_best, *, bool causal=True, bool bounds=False, "
-    "Tensor? q_offsets=None, Tensor? k_offsets=None, Tensor? lengths=None, Tensor? k_begins=None, Tensor? k_tokens=None, "
+    "Tensor? q_offsets=None, Tensor? k_offsets=None, Tensor? lengths=None, Tensor? k_begins=None, Tensor? "
+    "k_tokens=None, "
     "Tensor? k_lengths=None) -> Tensor";
 // Called by fovea::index_loss_sums, which has the derivative.
 inline constexpr const char* kIndexLossKernel =

@@ -60,10 +60,19 @@ TEST_F(KernelChoiceTest, GivesListedKeysToTheKernelThatTakesThem) {
   }
 }
 
+TEST_F(KernelChoiceTest, GivesListsOfBlocksToTheKernelThatGoesThroughThem) {
+  AttentionProblem p = problem("full", {700, 5});
+  p.given = {.block = 64, .count = 3, .heads = ListHeads::kOfQueries};
+  EXPECT_EQ(chosen_kernels(p), "cpu-blocks 700, cpu-rows 5");
+  p.given.block = 8;
+  EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5");
+}
+
 TEST_F(KernelChoiceTest, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
             "cpu-topk: takes sequences of at least 32 queries and 256 keys\n"
             "cpu-entmax: refuses: the spec has topk; the transform is neither sparsemax nor entmax\n"
+            "cpu-blocks: refuses: no lists of blocks come with the call\n"
             "cpu-dense: refuses: the spec has topk\n"
             "-> cpu-topk, cpu-rows");
   EXPECT_THAT(explain(problem("topk(2)")), testing::EndsWith("\n-> cpu-rows"));

@@ -206,7 +206,7 @@ GivenPairs checked_lists(const QkvViews& x, const ListViews& pairs) {
     throw Error(cat("attention: block_size is ", pairs.block, "; expected the keys of a block, 1 or more"));
   }
   if (lists_fit(lists, by_head, x) && lists.is_integer() && lists.device == x.q.device && lists.dense) {
-    const ListHeads heads = !by_head                             ? ListHeads::kShared
+    const ListHeads heads = !by_head                       ? ListHeads::kShared
                             : lists.heads() == x.k.heads() ? ListHeads::kOfKeys
                                                            : ListHeads::kOfQueries;
     return {.block = pairs.block, .count = lists.width(), .heads = heads};
@@ -333,7 +333,8 @@ void check_choice(const AttentionLayer::Group& group, const ListViews& lists, co
     throw Error(
         cat("attention: indices and '", print(group.spec), "' both choose the keys of a query; leave one of them out"));
   }
-  if (group.is_routed() && vectors.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
+  if (group.is_routed() && vectors.k_begins)
+    throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
 }
 
 }  // namespace fovea::kernels

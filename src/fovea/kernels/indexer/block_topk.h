@@ -16,8 +16,8 @@ namespace fovea::kernels {
 enum class BlockScore : uint8_t { kMean, kBounds };
 
 struct BlockTopk {
-  Rows<const void> q, k;          // [T_q, heads, head_dim], [T_k, key_heads(), head_dim]
-  DType dtype = DType::kFloat32;  // of q and k
+  Rows<const void> q, k;            // [T_q, heads, head_dim], [T_k, key_heads(), head_dim]
+  DType dtype = DType::kFloat32;    // of q and k
   int64_t heads = 0, head_dim = 0;  // above 0
   KeySharing keys = {};             // which head of k a head reads
   int64_t block = 1;                // keys of a block, counted from the sequence's first key

@@ -108,8 +108,12 @@ void BlockSearch<kIsa>::summarise_keys(const BlockKeys& keys, float* out) {
   for (int64_t i = 0; i < keys.key_heads * floats; ++i) out[i] = 0;
   const int64_t half = keys.score == BlockScore::kBounds ? floats / 2 : 0;
   for (int64_t head = 0; head < keys.key_heads; ++head) {
-    summarise_block({head_rows(keys.k, head, keys.dtype), {keys.first, 1, nullptr, keys.places}, keys.count,
-                     keys.head_dim, keys.score, half},
+    summarise_block({head_rows(keys.k, head, keys.dtype),
+                     {keys.first, 1, nullptr, keys.places},
+                     keys.count,
+                     keys.head_dim,
+                     keys.score,
+                     half},
                     out + head * floats);
   }
 }
@@ -123,14 +127,19 @@ void BlockSearch<kIsa>::summarise(const BlockTopk& job, const BlockPlace& place,
     float* to = rows + m * depth;
     const int64_t first = m * job.block, count = std::min(job.block, sequence.k_length - first);
     if (!has_kept) {
-      summarise_block({head_rows(job.k, place.key_head, job.dtype), {sequence.k_begin + first, 1, nullptr}, count,
-                       job.head_dim, job.score, width},
+      summarise_block({head_rows(job.k, place.key_head, job.dtype),
+                       {sequence.k_begin + first, 1, nullptr},
+                       count,
+                       job.head_dim,
+                       job.score,
+                       width},
                       to);
     } else if (count == job.block) {
       const float* from = job.kept[static_cast<size_t>(place.sequence)][static_cast<size_t>(m)] +
                           (job.kept_head + place.key_head) * summary_floats(job.head_dim, job.score);
       const int64_t half = summary_floats(job.head_dim, BlockScore::kMean);
-      for (int64_t i = 0; i < depth; i += width) std::memcpy(to + i, from + i / width * half, static_cast<size_t>(width) * sizeof(float));
+      for (int64_t i = 0; i < depth; i += width)
+        std::memcpy(to + i, from + i / width * half, static_cast<size_t>(width) * sizeof(float));
     } else {  // nobody chooses it
       for (int64_t i = 0; i < depth; ++i) to[i] = 0;
     }

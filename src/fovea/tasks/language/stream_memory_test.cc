@@ -169,9 +169,10 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
       "--memory-length: layer 1 has the pattern 'global', which counts positions from the beginning of a segment, "
       "and memory moves that; use a pattern of distances, such as local(w)");
   config.attention = "4*local(8);4*blocktopk(3,2)+topk(2)";
-  EXPECT_EQ(message_of([&] { validate(config); }),
-            "--memory-length: layer 1 has 'blocktopk(3,2)+topk(2)', whose blocks are counted from a segment's first unit "
-            "and have no memory; use --memory-length 0");
+  EXPECT_EQ(
+      message_of([&] { validate(config); }),
+      "--memory-length: layer 1 has 'blocktopk(3,2)+topk(2)', whose blocks are counted from a segment's first unit "
+      "and have no memory; use --memory-length 0");
   config.attention = "4*local(8);4*routed(3,8)+topk(2)";
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--memory-length: layer 1 has 'routed(3,8)+topk(2)', whose clusters choose among the tokens of a segment "

@@ -13,10 +13,12 @@ namespace {
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = refusals_of(problem, kMaxBlocksHeadDim);
+  if (!problem.given.any()) {
+    reasons.emplace_back("no lists of blocks come with the call");
+    return reasons;
+  }
   if (problem.given.block < kLeastKeysOfBlock) {
-    reasons.push_back(problem.given.any() ? cat("the lists name blocks of ", problem.given.block, " keys, fewer than ",
-                                                kLeastKeysOfBlock)
-                                          : std::string("no lists of blocks come with the call"));
+    reasons.push_back(cat("the lists name blocks of ", problem.given.block, " keys, fewer than ", kLeastKeysOfBlock));
   }
   if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (problem.offsets.any()) reasons.emplace_back("scores or sums by distance");
@@ -249,7 +251,8 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     constexpr int64_t kFloatsOfWave = 1 << 20;
     for (size_t begin = 0, end = 0; begin < units.size(); begin = end) {
       int64_t floats = 0;
-      while (end < units.size() && (floats < kFloatsOfWave || end - begin < static_cast<size_t>(executor.num_threads())))
+      while (end < units.size() &&
+             (floats < kFloatsOfWave || end - begin < static_cast<size_t>(executor.num_threads())))
         floats += queries_of(units[end++]) * padded;
       BlocksWave<Level> wave(call, std::span(units).subspan(begin, end - begin), executor, scratch);
       wave.run(grad_sinks);

@@ -28,13 +28,13 @@ struct BlocksTask {
   const Sequence* sequence = nullptr;
   int64_t head = 0, heads = 1;
   int64_t begin = 0, end = 0;
-  // Backward, of each of the task's heads: what it reads of a query, [heads][q_length][floats_of_row()]; the part's share
-  // of dQ, [heads][q_length][padded head_dim].
+  // Backward, of each of the task's heads: what it reads of a query, [heads][q_length][floats_of_row()]; the part's
+  // share of dQ, [heads][q_length][padded head_dim].
   float *rows = nullptr, *sums = nullptr;
 };
 
-// A query, behind it the gradient of its output, then its maximum, 1 / sum and dO . O: side by side, as they are fetched
-// from far away together.
+// A query, behind it the gradient of its output, then its maximum, 1 / sum and dO . O: side by side, as they are
+// fetched from far away together.
 constexpr int64_t floats_of_row(int64_t padded) { return 2 * padded + 16; }
 
 // The queries of a sequence whose lists have block 0, 1, ...: those of block b are queries[first[b]] ...

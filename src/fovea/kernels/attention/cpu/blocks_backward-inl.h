@@ -9,7 +9,7 @@ struct BlocksBackwardBuffers {
   float *key_panels, *value_panels, *keys;  // of a block
   float *grad_keys, *grad_values;
   float *rows, *grad_queries;  // of gathered queries
-  float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
+  float *weights, *grads;      // scores, then weights; gradients of weights, then of scores
 };
 
 inline BlocksBackwardBuffers blocks_backward_buffers(Arena& arena, int64_t width) {
@@ -148,7 +148,7 @@ class BlocksBackwardHead {
   const AttentionBackward& in_;
   const RowDots scores_, weight_grads_;
   const BlocksBackwardBuffers& b_;
-  float* sums_;        // dQ of the sequence's queries
+  float* sums_;  // dQ of the sequence's queries
   const int64_t row_floats_;
   const float* rows_;  // of the sequence's queries
 };

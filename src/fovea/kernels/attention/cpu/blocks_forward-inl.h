@@ -9,7 +9,7 @@ struct BlocksForwardBuffers {
   float *keys, *values;  // of a block: panels, rows
   float *queries, *out;  // of gathered queries
   float *scores, *again;
-  // Of each of the task's queries: the query and behind it its output before the division; and a RunningRow.
+  // Each of the task's queries with its output before the division behind it; and a RunningRow each.
   float *rows, *running;
 };
 

@@ -56,7 +56,7 @@ Data make(const Case& c) {
   in.alpha.assign(static_cast<size_t>(c.heads), 0.5F);
   in.scale = 1 / std::sqrt(static_cast<float>(c.dim));
   in.random.dropout_key = 9;
-  // The query's own block and some others, as far as it has them.
+  // Each query's own block and some of those before it.
   const int64_t count = c.given.count, lists = p.list_heads();
   in.given.assign(static_cast<size_t>(queries * lists * count + 16), -1);
   for (const Sequence& s : p.sequences) {
@@ -105,7 +105,8 @@ TEST(Blocks, LongSequencesAgreeWithRows) {
   compare({});
   compare({.kind = AttentionKind::kSelf, .heads = 1, .given = {100, 9, ListHeads::kOfQueries}});
   compare({.spec = "sink", .heads = 3, .share = 3, .given = {16, 30, ListHeads::kOfQueries}, .dropout = 0.2F});
-  compare({.dim = 200, .heads = 4, .share = 2, .given = {130, 3, ListHeads::kOfKeys}, .sequences = {{0, 900, 0, 1400}}});
+  compare(
+      {.dim = 200, .heads = 4, .share = 2, .given = {130, 3, ListHeads::kOfKeys}, .sequences = {{0, 900, 0, 1400}}});
   compare({.dim = 24, .given = {300, 2, ListHeads::kShared}, .sequences = {{0, 1, 0, 1}, {1, 1500, 1, 1500}}});
 }
 
@@ -113,8 +114,7 @@ TEST(Blocks, RefusesWithReasons) {
   AttentionProblem problem;
   EXPECT_EQ(kBlocksKernel.refuses(problem), std::vector<std::string>{"no lists of blocks come with the call"});
   problem.given = {.block = 8, .count = 3};
-  EXPECT_EQ(kBlocksKernel.refuses(problem),
-            std::vector<std::string>{"the lists name blocks of 8 keys, fewer than 16"});
+  EXPECT_EQ(kBlocksKernel.refuses(problem), std::vector<std::string>{"the lists name blocks of 8 keys, fewer than 16"});
   problem.given.block = 16, problem.spec = parse_attention("window(3)+topk(2)+relu"), problem.keys_listed = true;
   problem.offsets.by_head.count = 1;
   EXPECT_EQ(kBlocksKernel.refuses(problem),

@@ -70,8 +70,15 @@ OffsetRanges draw_offsets(int number, Rng& rng) {
 // Lists of keys or blocks, shared by the heads or not, shorter and longer than the sequences.
 GivenPairs choose_given(int number) {
   constexpr ListHeads kKeys = ListHeads::kOfKeys, kQueries = ListHeads::kOfQueries;
-  constexpr std::array<GivenPairs, 9> kChoices = {
-      {{1, 6}, {1, 40, kKeys}, {5, 3, kKeys}, {128, 2}, {1, 0}, {4, 9}, {16, 3, kQueries}, {3, 5, kQueries}, {20, 2, kKeys}}};
+  constexpr std::array<GivenPairs, 9> kChoices = {{{1, 6},
+                                                   {1, 40, kKeys},
+                                                   {5, 3, kKeys},
+                                                   {128, 2},
+                                                   {1, 0},
+                                                   {4, 9},
+                                                   {16, 3, kQueries},
+                                                   {3, 5, kQueries},
+                                                   {20, 2, kKeys}}};
   return kChoices.at(static_cast<size_t>(number) % kChoices.size());
 }
 
@@ -283,9 +290,8 @@ std::vector<Case> long_cases(const Suite& suite) {
     }
     // This row with pairs that come with the call.
     const auto heads = [&](int which) { return static_cast<ListHeads>((number / 4 + which) % 3); };
-    for (const GivenPairs& given :
-         {GivenPairs{1, 60, heads(1)}, GivenPairs{128, 2, heads(2)}, GivenPairs{32, 6, heads(0)},
-          GivenPairs{150, 20, heads(0)}}) {
+    for (const GivenPairs& given : {GivenPairs{1, 60, heads(1)}, GivenPairs{128, 2, heads(2)},
+                                    GivenPairs{32, 6, heads(0)}, GivenPairs{150, 20, heads(0)}}) {
       if (number % 4 != 0) continue;
       Case with_lists = c;
       with_lists.number = term_number++;

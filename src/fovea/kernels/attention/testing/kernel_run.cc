@@ -272,7 +272,10 @@ std::string describe(const AttentionProblem& problem) {
   add("by head", problem.offsets.by_head), add("by query", problem.offsets.by_query);
   add("product", problem.offsets.product), add("sums", problem.offsets.sums);
   if (const GivenPairs& given = problem.given; given.any()) {
-    out += cat(", lists of ", given.count, " by ", given.block, given.heads == ListHeads::kShared ? "" : given.heads == ListHeads::kOfKeys ? " of each key head" : " of each head");
+    out += cat(", lists of ", given.count, " by ", given.block,
+               given.heads == ListHeads::kShared   ? ""
+               : given.heads == ListHeads::kOfKeys ? " of each key head"
+                                                   : " of each head");
   }
   out += ", queries x keys:";
   for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);

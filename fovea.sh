@@ -306,8 +306,23 @@ package() {
   python3 packaging/make_package.py "$build" dist
 }
 
+# For 64-bit ARM: compiled here with the headers of this machine's torch, which are the same, and checked, not tried.
+wheel_for_arm() {
+  [ $# -eq 1 ] && [ "$1" = aarch64 ] || fail "wheel --arch: got '$*'; expected aarch64 and nothing more"
+  need_packages cmake ninja-build ccache python3 python3-venv g++-aarch64-linux-gnu
+  need_torch
+  local headers
+  if [ -n "${Torch_DIR:-}" ]; then headers=$Torch_DIR/../../../include
+  else headers=$(.venv/bin/python3 -c 'import torch; print(torch.__path__[0])')/include; fi
+  say "building into build/arm-wheel"
+  configure arm-wheel "-DFOVEA_TORCH_INCLUDE=$(realpath "$headers")"
+  cmake --build --preset arm-wheel --target fovea_python
+  python3 packaging/make_wheel.py --for aarch64 build/arm-wheel/lib/libfovea_python.so dist
+}
+
 # The wheel takes the library of the release's build. Arguments are versions of torch to test it with.
 wheel() {
+  if [ "${1:-}" = --arch ]; then wheel_for_arm "${@:2}"; return; fi
   prepare
   need_test_packages
   compile any --target fovea_python
@@ -335,6 +350,7 @@ Usage: ./fovea.sh VERB
   package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build
   wheel [TORCH...]                 dist/fovea-VERSION-py3-none-manylinux_*.whl, for any torch from 2.10 on and any Python,
                                    tested in empty environments; TORCH: versions to test with, '2.10.*' or newest
+  wheel --arch aarch64             the wheel for 64-bit ARM, compiled and checked here, not tried
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
   asan, asan-torch [CTEST OPTIONS] AddressSanitizer and UBSan: the layers without torch; those that need it
   asan-python [PYTEST OPTIONS]     the same, on the library of the Python package with Python's tests

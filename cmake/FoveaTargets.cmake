@@ -150,8 +150,9 @@ endfunction()
 # kernels' cases every FOVEA_TEST_EVERY-th, and nothing that would take minutes or asks nothing of the processor.
 set(FOVEA_TEST_EVERY 60 CACHE STRING "On emulated processors, of the cases of attention kernels one in so many runs")
 set(FOVEA_EMULATED_ONLY "" CACHE STRING "On emulated processors, the tests that run, as for --gtest_filter (empty: all but the longest)")
-set(emulated_left_out Plan.* KernelTestSuite.* Laws.OfEverySpec Oracle.*FiniteDifferences Levels/RowsTest.* Levels/Dense.Relu* Levels/Searches.*
-    Levels/Guesses.* Levels/KeyScreen.ManyDraws/* Levels/KeyScreen.HardKeys/*)
+set(emulated_left_out KernelTestSuite.* Laws.OfEverySpec Oracle.*FiniteDifferences Kernels/EveryKernel.GivesTheSameBits/*bfloat16*
+    Screening.TakesHardRows Screening.TakesWideRows Screening.GivesTheSameBits* Levels/RowsTest.* Levels/RowsParts.AddUpOverHeads/*
+    Levels/Dense.ReluAddsUp* Levels/Dense.OthersLeaveOut* Levels/DenseBf16.*BelowTheNormalRange/* Levels/Guesses.*)
 list(JOIN emulated_left_out ":" emulated_left_out)
 function(fovea_emulated_test name)
   set(filter "${FOVEA_EMULATED_ONLY}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The wheel of the Python package: make_wheel.py LIBRARY OUTPUT [TORCH...]
+or make_wheel.py --for aarch64 LIBRARY OUTPUT, for a library of another processor, whose wheel is checked and not tried.
 
 Packs python/ with LIBRARY, a libfovea_python.so, names the oldest Linux that it runs on (auditwheel), checks that it
 uses torch's stable interface alone (torch-abi-audit) and that it is small, and writes OUTPUT/fovea-VERSION-py3-none-
@@ -49,14 +50,15 @@ def environment(folder, inherits_torch):
     return python
 
 
-def packed(library, work):
-    """The wheel as setuptools makes it."""
+def packed(library, work, processor=None):
+    """The wheel as setuptools makes it; processor: the library's, if it is not this machine's."""
+    platform = {} if processor is None else {"_PYTHON_HOST_PLATFORM": f"linux-{processor}"}
     python = environment(work / "tools", inherits_torch=False)
     result = pip(python, "install", "-q", *TOOLS)
     if result.returncode:
         raise SystemExit(f"Error: pip cannot get {', '.join(TOOLS)}: {result.stderr.strip().splitlines()[-1]}")
     checked(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", work / "packed",
-            SOURCE / "python", env=os.environ | {"FOVEA_PREBUILT": str(library)})
+            SOURCE / "python", env=os.environ | {"FOVEA_PREBUILT": str(library)} | platform)
     wheel, = (work / "packed").glob("*.whl")
     return python, wheel
 
@@ -128,17 +130,23 @@ def cpu_builds(work):
 
 
 def main():
-    if len(sys.argv) < 3:
-        raise SystemExit(__doc__.strip().splitlines()[0])
-    library, output = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    arguments, processor = sys.argv[1:], None
+    if arguments[:1] == ["--for"]:
+        processor, arguments = (arguments[1:2] or [None])[0], arguments[2:]
+    if len(arguments) < 2:
+        raise SystemExit("\n".join(__doc__.strip().splitlines()[:2]))
+    library, output = pathlib.Path(arguments[0]).resolve(), pathlib.Path(arguments[1]).resolve()
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fovea-wheel-") as folder:
         work = pathlib.Path(folder)
-        python, wheel = packed(library, work)
+        python, wheel = packed(library, work, processor)
         made = repaired(python, wheel, output)
-        test(made, work, None)
-        for torch in sys.argv[3:] or cpu_builds(work):
-            test(made, work, "torch" if torch == "newest" else torch)
+        if processor is None:
+            test(made, work, None)
+            for torch in arguments[2:] or cpu_builds(work):
+                test(made, work, "torch" if torch == "newest" else torch)
+        else:
+            say(f"not tried: this machine runs nothing of {processor}")
     print(made)
 
 

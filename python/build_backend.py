@@ -32,9 +32,9 @@ def torch_headers():
 
 
 def check_processor():
-    if platform.machine() not in ("x86_64", "AMD64"):
-        raise SystemExit(f"fovea: got a processor of type {platform.machine()}; expected x86-64, for which the kernels are "
-                         "written")
+    if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64"):
+        raise SystemExit(f"fovea: got a processor of type {platform.machine()}; expected x86-64 or 64-bit ARM, for which "
+                         "the kernels are written")
 
 
 def prebuilt():

@@ -87,8 +87,8 @@ class BadInput(Refusals):
         self.assertIn("reference       any problem on any device, in blocks of scores", listed[-3:-1])
         lowered = checked("kernels", env=os.environ | {"FOVEA_CPU": "portable"}).stdout.splitlines()
         self.assertEqual(lowered[-1], "instruction set: portable")
-        self.assertEqual(lowered[-2], "without instructions of their own: vectors (those that the compiler makes of plain "
-                                      "code), products of four bytes (by wider numbers), products of bfloat16 (as float32)")
+        self.assertEqual(lowered[-2], "without instructions of their own: vectors (the compiler makes some of plain code), "
+                                      "products of four bytes (by wider numbers), products of bfloat16 (as float32)")
         walked = checked("kernels", "--explain", "window(8)", "--kind", "causal", "--dtype", "float64").stdout
         self.assertEqual(walked.splitlines()[-1], "-> reference")
         self.refused("kernels", "--kind", "slef", says="expected one of self, causal, cross; did you mean 'self'?", code=2)

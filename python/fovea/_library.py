@@ -50,8 +50,9 @@ def _check_torch():
 
 def _check_processor():
     machine = platform.machine()
-    if machine not in ("x86_64", "AMD64"):
-        raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64, for which its kernels are written")
+    if machine not in ("x86_64", "AMD64", "aarch64", "arm64"):
+        raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64 or 64-bit ARM, for which its kernels "
+                          "are written")
 
 
 plain_attention = None  # the short way of usual calls, once the library is loaded; without it, all go the general way

@@ -21,7 +21,8 @@ def python(code, *paths):
 @pytest.mark.parametrize("before,message", [
     ("import sys; sys.modules['torch'] = None", "fovea: no torch in this environment"),
     ("import torch; torch.__version__ = '2.9.1+cpu'", "fovea: got torch 2.9.1+cpu; expected 2.10 or later"),
-    ("import platform; platform.machine = lambda: 'aarch64'", "fovea: got a processor of type aarch64; expected x86-64"),
+    ("import platform; platform.machine = lambda: 'riscv64'",
+     "fovea: got a processor of type riscv64; expected x86-64 or 64-bit ARM"),
 ], ids=["no-torch", "old-torch", "processor"])
 def test_what_does_not_fit_is_one_line(before, message):
     run = python(f"{before}\nimport fovea")

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kNames = {"portable",   "avx2",         "avx512", "avx512-bf16",
                                                     "avx512-amx", "amx-emulated", "neon",   "neon-dot"};
-// The levels of this architecture, each before the better ones; the emulated tiles are no better than others.
+// The levels of this architecture, each before the better ones; the emulated tiles, for tests alone, come last.
 #if defined(__x86_64__)
 constexpr std::array kLevels = {Isa::kPortable,   Isa::kAvx2,      Isa::kAvx512,
                                 Isa::kAvx512Bf16, Isa::kAvx512Amx, Isa::kAmxEmulated};
@@ -121,8 +121,8 @@ Isa asked() {
     if (kNames[i] != text) continue;
     const auto level = static_cast<Isa>(i);
     if (std::find(kLevels.begin(), kLevels.end(), level) == kLevels.end()) {
-      throw Error(cat("FOVEA_CPU=", text, " is a level of other processors; expected one of this machine's: ",
-                      names_of(runs)));
+      throw Error(
+          cat("FOVEA_CPU=", text, " is a level of other processors; expected one of this machine's: ", names_of(runs)));
     }
     if (level == Isa::kAmxEmulated && !runs(level)) {
       throw Error(cat("FOVEA_CPU=", text,
@@ -187,7 +187,7 @@ bool has_fast_bf16() { return isa() == Isa::kAvx512Bf16 || isa() == Isa::kAvx512
 
 std::string missing_forms() {
   std::vector<std::string> missing;
-  if (vector_isa() == Isa::kPortable) missing.emplace_back("vectors (those that the compiler makes of plain code)");
+  if (vector_isa() == Isa::kPortable) missing.emplace_back("vectors (the compiler makes some of plain code)");
   if (!has_tiles() && !has_int8_product()) missing.emplace_back("products of four bytes (by wider numbers)");
   if (!has_fast_bf16()) missing.emplace_back("products of bfloat16 (as float32)");
   return join(missing, ", ");

@@ -25,9 +25,9 @@ constexpr bool may_pass_over(int64_t vecs) { return vecs * kLanes >= 32; }
 struct PassingCosts {
   int64_t vector, finding, least, whole[3], forward, backward;
 };
-constexpr PassingCosts kPassingCosts = kLanes == 16
-                                           ? PassingCosts{2, 3, 8, {22, 28, 28}, 1, 2}   // measured on a Zen 4
-                                           : PassingCosts{1, 3, 9, {11, 13, 18}, 2, 3};  // on a Zen 3; taken for others too
+constexpr PassingCosts kPassingCosts =
+    kLanes == 16 ? PassingCosts{2, 3, 8, {22, 28, 28}, 1, 2}   // measured on a Zen 4
+                 : PassingCosts{1, 3, 9, {11, 13, 18}, 2, 3};  // on a Zen 3; taken for others too
 
 // Whether passing over pays where `count` of `all` entries are marked; overhead: forward's or backward's.
 constexpr bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs, int64_t overhead) {

@@ -37,7 +37,7 @@ struct Product {
 // and A[r][2 k + 1], whose products both enter the sum. With kBf16, numbers and sums below the normal range are zero.
 enum class Words { kFloats, kBf16 };
 
-// What is read of A: a word in all lanes, or where products take it so, alone.
+// A word of A in all lanes, or alone where products take it so.
 #if FOVEA_NEON
 using LeftWord = float;
 inline LeftWord left_word(const float* p) { return *p; }

@@ -22,8 +22,9 @@ constexpr int64_t kScoreStride = kBlockKeys + 16;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
-// kInt8: keys are bytes around 128, on ARM signed ones; queries are signed bytes. kBytePairs: the same, so small that sums fit in 16 bits.
-// kInt16: both are signed, with as many bits as leave room for the sum. The sums of these formats are exact.
+// kInt8: keys are bytes around 128, on ARM signed ones; queries are signed bytes. kBytePairs: the same, so small that
+// sums fit in 16 bits. kInt16: both are signed, with as many bits as leave room for the sum. The sums of these formats
+// are exact.
 enum class ScreenFormat : uint8_t { kFloat32, kInt8, kInt16, kBytePairs };
 constexpr bool is_integer(ScreenFormat format) { return format != ScreenFormat::kFloat32; }
 constexpr bool is_bytes(ScreenFormat format) {
@@ -144,7 +145,8 @@ struct ScreenedRow {
 
 constexpr int kSampled = 64;
 
-// The distribution of the scores of a block. high: the mean of the greatest of 16 parts, an estimate of a high quantile.
+// The distribution of the scores of a block. high: the mean of the greatest of 16 parts, an estimate of a high
+// quantile.
 struct ScoreMoments {
   float mean = 0, deviation = 0, high = 0;
 };

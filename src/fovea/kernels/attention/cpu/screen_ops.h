@@ -38,8 +38,8 @@ struct ScreenWork {
   int64_t keys = 0;      // on average
   int64_t selected = 0;  // of these, an estimate
 };
-// Returns the format in which isa() and the processor do the work fastest: int8 with tiles, VNNI or sdot; on AVX2 pairs of
-// bytes, or int16 if these let too many candidates through; otherwise float32.
+// Returns the format in which isa() and the processor do the work fastest: int8 with tiles, VNNI or sdot; on AVX2 pairs
+// of bytes, or int16 if these let too many candidates through; otherwise float32.
 ScreenFormat fastest_screen_format(const ScreenWork& work);
 ScreenProduct screen_product(ScreenFormat format);
 // The number of words of a vector of `width` numbers, with the zeros behind them that a product by whole tiles needs.

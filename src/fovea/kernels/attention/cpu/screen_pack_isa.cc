@@ -13,7 +13,7 @@
 namespace fovea::kernels {
 namespace {
 
-// What is added to the units of keys in formats of bytes, as processors multiply signed bytes by unsigned ones; ARM's
+// This is added to the units of keys in formats of bytes, as processors multiply signed bytes by unsigned ones; ARM's
 // multiply signed ones.
 constexpr int32_t kKeyOffset = FOVEA_NEON ? 0 : 128;
 constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative

@@ -10,6 +10,7 @@
 
 #include "fovea/analysis/report_page.h"
 #include "fovea/analysis/svg.h"
+#include "fovea/base/base64.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
@@ -159,19 +160,6 @@ std::string deflated(std::string_view bytes) {
                 static_cast<uLong>(bytes.size()), Z_BEST_COMPRESSION);
   if (result != Z_OK) throw std::bad_alloc();  // the only failure with enough room for the result
   out.resize(size);
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) group = group << 8U | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    for (size_t j = 0; j < 4; ++j) out.push_back(j <= count ? kDigits[group >> (18 - 6 * j) & 63U] : '=');
-  }
   return out;
 }
 

@@ -37,8 +37,6 @@ std::string with_few_levels(const std::string& codes);
 // Returns the bytes in zlib's format (RFC 1950), which browsers call "deflate".
 std::string deflated(std::string_view bytes);
 
-std::string base64(std::string_view bytes);
-
 // Whose attention: the encoder's on itself, the decoder's on itself, the decoder's on the encoder.
 enum class ReportSublayer : uint8_t { kEncoder, kDecoder, kCross };
 

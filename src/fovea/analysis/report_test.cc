@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fovea/base/base64.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
@@ -49,10 +50,6 @@ std::string element_text(const std::string& html, const std::string& id) {
 }
 
 TEST(ReportWeights, RoundTripThroughText) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");  // RFC 4648
   Rng rng(3);
   std::string bytes;
   for (int i = 0; i < 5000; ++i) bytes.push_back(static_cast<char>(rng.below(256)));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Language models of the kinds of Llama, Mistral, Qwen2 and Qwen3. Their folders are made here, with random weights; the libraries
+"""Language models of the kinds of Llama, Mistral, Qwen2, Qwen3 and Gemma. Their folders are made here, with random weights; the libraries
 `transformers` and `tokenizers` are the reference."""
 import json
 import pathlib
@@ -11,8 +11,8 @@ import unittest
 
 from bert_commands import lacks
 from fovea_program import Refusals, checked
-from llama_folder import (begin_of, fallback_tokenizer, log_probs, random_model, scaled, telling_model, told_tokens, tokenizer,
-                          write_tokenizer)
+from llama_folder import (begin_of, ends_of, fallback_tokenizer, log_probs, random_model, scaled, telling_model, text_of_pieces,
+                          told_tokens, tokenizer, write_tokenizer)
 
 try:
     import torch
@@ -55,7 +55,7 @@ class Folder:
     """A model's folder and what Fovea makes of it."""
 
     def __init__(self, kind, name, **changes):
-        self.tokens = "qwen2" if kind.startswith("qwen") else "llama"
+        self.tokens = "qwen2" if kind.startswith("qwen") else "gemma" if kind.startswith("gemma") else "llama"
         self.tokenizer = tokenizer(self.tokens, TEXT.splitlines(keepends=True), ROWS - 10)
         self.begin = begin_of(self.tokens, self.tokenizer)
         self.model = random_model(kind, ROWS, **changes)
@@ -66,6 +66,11 @@ class Folder:
 
     def ids(self, text):
         return [self.begin, *self.tokenizer.encode(text, add_special_tokens=False).ids]
+
+    def text(self, ids):
+        if self.tokens != "gemma":
+            return self.tokenizer.decode(ids, skip_special_tokens=False)
+        return text_of_pieces([self.tokenizer.id_to_token(token) or "" for token in ids])
 
 
 # Each kind by its name here: its name in docs/convert.md, or none, the class of its model, and what differs from the usual one.
@@ -84,15 +89,25 @@ KINDS = {
     "qwen2": ("Qwen2, Qwen2.5", "qwen2", {"num_key_value_heads": 1}),
     "qwen3": ("Qwen3", "qwen3", {"head_dim": 16}),
     "qwen3-tied": ("", "qwen3", {"head_dim": 8, "tie_word_embeddings": True}),
+    "gemma": ("Gemma", "gemma", {}),
+    "gemma3": ("Gemma 3", "gemma3_text", {}),
+    "gemma3-kinds": ("", "gemma3_text", {
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "num_hidden_layers": 3, "head_dim": 6,
+        "query_pre_attn_scalar": 6, "tie_word_embeddings": False, "num_key_value_heads": 1, "hidden_activation": "gelu",
+        "rope_parameters": {"full_attention": scaled("yarn"), "sliding_attention": scaled("llama3")}}),
+    "gemma3-sliding": ("", "gemma3_text", {"layer_types": ["sliding_attention"] * 2, "num_hidden_layers": 2}),
 }
 
 
 def options_of(model):
     """The options of `fovea train` that tell a kind, as the checkpoint's config.yml has them."""
-    usual = {"attention": "full", "transformer-biases": "none", "transformer-dim-head": "0", "transformer-norm-qk": "none"}
+    usual = {"attention": "full", "attention-layers": "[]", "positions-layers": "[]", "transformer-biases": "none",
+             "transformer-dim-head": "0", "attention-scalar": "0", "transformer-norm": "pre", "transformer-norm-qk": "none",
+             "norm-gain": "plain", "transformer-ffn-activation": "swiglu", "embedding-scale": "one"}
     lines = (model / "config.yml").read_text().replace('"', "").splitlines()
     config = dict(line.split(": ", 1) for line in lines if ": " in line)
-    named = [f"`--{name} {config[name]}`" for name in ("transformer-positions", *usual) if config[name] != usual.get(name)]
+    named = [f"`--{name} {config[name].strip('[]').replace(', ', ' ')}`" for name in ("transformer-positions", *usual)
+             if config[name] != usual.get(name)]
     return ", ".join(named)
 
 
@@ -134,14 +149,14 @@ class LanguageModels(Refusals):
             ids = made.ids(PROMPT)
             with torch.no_grad():
                 whole = made.model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=40, pad_token_id=0,
-                                            eos_token_id=made.tokenizer.token_to_id("<|end_of_text|>" if made.tokens == "llama" else "<|endoftext|>"))
+                                            eos_token_id=ends_of(made.tokens, made.tokenizer))
             expected = whole[0].tolist()[len(ids):]
-            if expected[-1] in (made.begin, made.tokenizer.token_to_id("<|end_of_text|>")):
+            if expected[-1] in ends_of(made.tokens, made.tokenizer):
                 expected.pop()
             (F / "prompt").write_text(PROMPT)
             got = checked("generate", "--model", made.converted, "--prompt", PROMPT, "--temperature", 0, "--max-length", 40,
                           "--cpu-threads", 1, "--quiet").stdout
-            text = made.tokenizer.decode(expected, skip_special_tokens=False)
+            text = made.text(expected)
             self.assertEqual(got.removeprefix(PROMPT).rstrip("\n"), text.rstrip("\n"), name)
 
     def copied(self, kind, name, **files):
@@ -336,6 +351,43 @@ class LanguageModels(Refusals):
         (folder / "config.json").write_text(json.dumps(config))
         self.assertEqual(scores_of(converted(folder, "old"), PROMPT), scores_of(made.converted, PROMPT))
 
+    def test_old_names_of_gemma_3(self):
+        """transformers 4 writes a number in place of layer_types, and the bases beside scaling of full attention alone."""
+        made = self.folders["gemma3"]
+        folder = F / "old-gemma3-folder"
+        shutil.copytree(made.folder, folder)
+        config = json.loads((folder / "config.json").read_text())
+        rope = config.pop("rope_parameters")
+        self.assertEqual(config.pop("layer_types"), [*["sliding_attention"] * 5, "full_attention", "sliding_attention"])
+        config.update(rope_theta=rope["full_attention"].pop("rope_theta"), rope_scaling=rope["full_attention"],
+                      rope_local_base_freq=rope["sliding_attention"]["rope_theta"])
+        for pattern in ({}, {"sliding_window_pattern": 6}, {"_sliding_window_pattern": 6}):
+            (folder / "config.json").write_text(json.dumps({**config, **pattern}))
+            old = converted(folder, "old-gemma3")
+            self.assertEqual((old / "config.yml").read_text(), (made.converted / "config.yml").read_text())
+            shutil.rmtree(old)
+
+    def test_what_no_family_has(self):
+        (F / "few.txt").write_text("ab " * 200)
+        def refused(says, *options):
+            shutil.rmtree(F / "own", ignore_errors=True)
+            checked("train", "--task", "language", "--model", F / "own", "--vocabs", self.folders["gemma3"].folder, "--train-sets",
+                    F / "few.txt", "--after-batches", 1, "--mini-batch", 1, "--segment-length", 32, "--dim-emb", 16,
+                    "--transformer-heads", 2, "--dec-depth", 2, "--transformer-dim-ffn", 16, "--transformer-biases", "none",
+                    "--embedding-scale", "one", "--cpu-threads", 1, *options)
+            self.refused("convert", "--to", "huggingface", F / "own", "--output", F / "never", says=says)
+
+        refused("has --transformer-norm post; Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma3 have pre or sandwich",
+                "--transformer-norm", "post")
+        refused("has --norm-gain plain; Gemma3 has zero-centered", "--transformer-norm", "sandwich")
+        refused("has windows in some layers; Llama, Mistral have none or in all layers", "--attention-layers", "decoder.1=window(3)")
+        refused("several windows, 3 and 4", "--attention-layers", "decoder.1=window(3)", "decoder.2=window(4)")
+        refused("other positions in layer 2", "--positions-layers", "decoder.2=rotary(500)")
+        refused("other positions in layer 1", "--positions-layers", "decoder.1=none")
+        refused("--attention-scalar 3; the families", "--attention-scalar", 3)
+        refused("--transformer-positions alibi", "--transformer-positions", "alibi")
+        refused("--transformer-ffn-activation gelu-tanh", "--transformer-ffn-activation", "gelu-tanh")
+
     def test_it_learns_on_with_another_mechanism(self):
         made = self.folders["qwen2"]
         sparse = scores_of(made.converted, TEXT[:300], "--attention", "topk(2)")
@@ -372,6 +424,8 @@ class LanguageModels(Refusals):
 
     def test_refused_configurations(self):
         self.refused_change("model_type", "mixtral", "model_type: got 'mixtral'; expected llama or mistral or qwen2 or qwen3")
+        self.refused_change("model_type", "gemma2", ["'gemma2', whose soft caps of scores and logits are not computed", "or gemma3_text"])
+        self.refused_change("model_type", "gemma3", "'gemma3', a model of texts and images")
         self.refused_change("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "rope_scaling: low_freq_factor is missing")
         self.refused_change("rope_scaling", {"type": "linear"}, "rope_scaling: factor is missing")
         self.refused_change("rope_scaling", {"type": "dynamic", "factor": 2.0},
@@ -383,7 +437,18 @@ class LanguageModels(Refusals):
         self.refused_change("head_dim", 7, "rotary turns pairs of numbers, and each head has 7")
         self.refused_change("attention_bias", True, "attention_bias")
         self.refused_change("mlp_bias", True, "mlp_bias")
-        self.refused_change("hidden_act", "gelu", "hidden_act: got 'gelu'")
+        self.refused_change("hidden_act", "relu", "hidden_act: got 'relu'; expected silu or gelu or gelu_pytorch_tanh")
+        self.refused_change("hidden_activation", "relu", "hidden_activation: got 'relu'", "gemma3")
+        self.refused_change("attn_logit_softcapping", 50.0, "attn_logit_softcapping", "gemma3")
+        self.refused_change("use_bidirectional_attention", True, "a token sees no later ones", "gemma3")
+        self.refused_change("layer_types", ["full_attention"] * 6, "for each of 7 layers", "gemma3")
+        self.refused_change("layer_types", ["full_attention", "sliding_attention", "full_attention"], "layers of several kinds")
+        self.refused_change("sliding_window", None, "sliding_window", "gemma3")
+        self.refused_change("query_pre_attn_scalar", "x", "query_pre_attn_scalar: got", "gemma3")
+        self.refused_change("rope_parameters", {"rope_type": "default"}, "expected objects full_attention and sliding_attention", "gemma3")
+        self.refused_change("rope_parameters", {"sliding_attention": {"rope_type": "dynamic"}},
+                            "rope_parameters: sliding_attention: got the type 'dynamic'", "gemma3")
+        self.refused_change("rope_scaling", 3, "rope_scaling: got 3; expected an object", "gemma3")
         self.refused_change("final_logit_softcapping", 30.0, "final_logit_softcapping")
         self.refused_change("num_local_experts", 8, "num_local_experts")
         self.refused_change("use_sliding_window", True, "use_sliding_window", "qwen2")

@@ -39,7 +39,7 @@ class BadInput(Refusals):
         for command in (["train", "--model"], ["translate", "--log"], ["average", "--output"], ["vocab", "--output"]):
             self.refused(*command, "-", says=f"{command[1]}: got '-', but this option cannot use standard input or output", code=2)
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
-        self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
+        self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre, sandwich; did you mean 'post'?", code=2)
         self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 0 and at most 10,000,000", code=2)
         self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
         self.refused("train", "--model", "--train-sets", "a", "b", says="--model: got no value, but --train-sets", code=2)

@@ -1,5 +1,5 @@
-"""Small random models of the kinds of Llama, Mistral, Qwen2 and Qwen3 in the form of Hugging Face's folders, with tokenisers that
-the library `tokenizers` trains. Both libraries are the reference."""
+"""Small random models of the kinds of Llama, Mistral, Qwen2, Qwen3 and Gemma in the form of Hugging Face's folders, with
+tokenisers that the library `tokenizers` trains. Both libraries are the reference."""
 import json
 import os
 
@@ -10,7 +10,9 @@ QWEN2 = LLAMA3.replace("{1,3}", "")
 
 
 def tokenizer(kind, texts, size):
-    """A byte-level BPE tokeniser like that of Llama 3, Qwen2 or GPT-2."""
+    """A byte-level BPE tokeniser like that of Llama 3, Qwen2 or GPT-2, or Gemma's of characters."""
+    if kind == "gemma":
+        return gemma_tokenizer(texts, size)
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     made = Tokenizer(models.BPE(ignore_merges=kind == "llama"))
     if kind == "qwen2":
@@ -35,7 +37,11 @@ def tokenizer(kind, texts, size):
 def write_tokenizer(folder, kind, made):
     folder.mkdir(parents=True, exist_ok=True)
     made.save(str(folder / "tokenizer.json"))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end_of_text|>" if kind == "llama" else "<|endoftext|>"}
+    if kind == "gemma":
+        config = {"tokenizer_class": "GemmaTokenizer", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>",
+                  "pad_token": "<pad>", "mask_token": "<mask>"}
+    else:
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end_of_text|>" if kind == "llama" else "<|endoftext|>"}
     if kind == "llama":
         config["bos_token"] = "<|begin_of_text|>"
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
@@ -46,6 +52,26 @@ def scaled(kind, **values):
     usual = {"llama3": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
              "linear": {"factor": 4.0}, "yarn": {"factor": 4.0, "original_max_position_embeddings": 64}}[kind]
     return {"rope_type": kind, "rope_theta": 50000.0, **usual, **values}
+
+
+def gemma_tokenizer(texts, size):
+    """A BPE tokeniser of characters with byte fallback as Gemma has it: no blank before a text, and tokens of line ends."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>", "\n", "\n\n", "\u2581\u2581"]
+    trained = Tokenizer(models.BPE(unk_token="<unk>"))
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=True)
+    trained.train_from_iterator((text.strip("\n") for text in texts), trainers.BpeTrainer(
+        vocab_size=size, special_tokens=[*names, *(f"<0x{byte:02X}>" for byte in range(256))], show_progress=False))
+    model = json.loads(trained.to_str())["model"]
+    merges = [tuple(merge) for merge in model["merges"]]
+    made = Tokenizer(models.BPE(vocab=model["vocab"], merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer = normalizers.Replace(" ", "\u2581")
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names[:7]])
+    made.add_tokens([AddedToken(name, normalized=False) for name in names[7:]])
+    made.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 2)])
+    return made
 
 
 def fallback_tokenizer(texts, size, legacy=False, scheme="first"):
@@ -72,9 +98,22 @@ def fallback_tokenizer(texts, size, legacy=False, scheme="first"):
     return made
 
 
+def text_of_pieces(pieces):
+    """The text of tokens of characters and bytes. The library writes U+FFFD for each byte of several such tokens that are no text
+    together; we write what of them is text."""
+    return b"".join(bytes([int(piece[3:5], 16)]) if len(piece) == 6 and piece.startswith("<0x") else
+                    piece.replace("\u2581", " ").encode() for piece in pieces).decode(errors="replace")
+
+
 def begin_of(kind, made):
     """The token that a model reads before a text."""
-    return made.token_to_id("<|begin_of_text|>" if kind == "llama" else "<|endoftext|>")
+    return made.token_to_id({"llama": "<|begin_of_text|>", "gemma": "<bos>"}.get(kind, "<|endoftext|>"))
+
+
+def ends_of(kind, made):
+    """The tokens that end a text."""
+    names = {"llama": ["<|end_of_text|>"], "gemma": ["<eos>", "<end_of_turn>"]}.get(kind, ["<|endoftext|>"])
+    return [made.token_to_id(name) for name in names]
 
 
 def random_model(kind, rows, **changes):
@@ -84,15 +123,22 @@ def random_model(kind, rows, **changes):
     shape = {"vocab_size": rows, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
              "num_key_value_heads": 2, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "bos_token_id": None, "eos_token_id": None,
              "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}
-    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind]
+    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma3_text": "Gemma3"}[kind]
     if kind == "mistral":
         shape["sliding_window"] = 7
-    config = getattr(transformers, f"{name}Config")(**{**shape, **changes})
+    if kind.startswith("gemma"):
+        shape = {**shape, "head_dim": 12, "bos_token_id": 2, "eos_token_id": [1, 6]}
+    if kind == "gemma3_text":
+        shape = {**shape, "sliding_window": 7, "query_pre_attn_scalar": 20, "num_hidden_layers": 7, "rope_parameters": {
+            "full_attention": scaled("linear"), "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}}}
+    config = getattr(transformers, f"{name}TextConfig" if kind == "gemma3_text" else f"{name}Config")(**{**shape, **changes})
     torch.manual_seed(1)
     model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    # Gemma's gains are 1 + w.
+    centre = 0 if kind.startswith("gemma") else 1
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            parameter.normal_(std=0.25).add_(1 if "norm" in parameter_name else 0)
+            parameter.normal_(std=0.25).add_(centre if "norm" in parameter_name else 0)
     return model
 
 

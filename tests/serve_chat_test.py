@@ -11,7 +11,7 @@ import unittest
 from bert_commands import lacks
 from chat_templates import FORMS, conversations
 from fovea_program import Refusals, checked
-from llama_folder import fallback_tokenizer, random_model, tokenizer, write_tokenizer
+from llama_folder import fallback_tokenizer, random_model, text_of_pieces, tokenizer, write_tokenizer
 from served_program import Served
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
@@ -19,7 +19,7 @@ unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs/convert.md").read_text() + (ROOT / "docs/language.md").read_text()
 ROWS = 600
-KINDS = {"ChatML": ("qwen2", "qwen3"), "Llama 3": ("llama", "llama"), "Mistral": ("fallback", "mistral"), "Gemma": ("fallback", "llama")}
+KINDS = {"ChatML": ("qwen2", "qwen3"), "Llama 3": ("llama", "llama"), "Mistral": ("fallback", "mistral"), "Gemma": ("gemma", "gemma3_text")}
 
 
 def folder_of(form, template, where="jinja"):
@@ -92,13 +92,16 @@ class Chats(Refusals):
             model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
             reference = transformers.AutoTokenizer.from_pretrained(folder)
             ids = torch.tensor([self.ok("/tokenize", {"model": name, "messages": messages})["tokens"]])
+            ends = model.generation_config.eos_token_id or [reference.eos_token_id]
             with torch.no_grad():
                 made = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=12, pad_token_id=0,
-                                      eos_token_id=reference.eos_token_id)[0, ids.shape[1]:].tolist()
+                                      eos_token_id=ends)[0, ids.shape[1]:].tolist()
             answer = self.ok("/v1/chat/completions", {"model": name, "messages": messages, "temperature": 0, "max_tokens": 12})
             choice, usage = answer["choices"][0], answer["usage"]
-            ended = made[-1] == reference.eos_token_id
-            self.assertEqual(choice["message"]["content"].split(), reference.decode(made[:-1] if ended else made).split(), form)
+            ended = made[-1] in ends
+            own = made[:-1] if ended else made
+            text = text_of_pieces(reference.convert_ids_to_tokens(own)) if form in ("Mistral", "Gemma") else reference.decode(own)
+            self.assertEqual(choice["message"]["content"].split(), text.split(), form)
             self.assertEqual(choice["finish_reason"], "stop" if ended else "length")
             self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"]), (ids.shape[1], len(made) - ended))
 

@@ -85,10 +85,9 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     const QueryFactors::Shape shape = {place.heads, width};
     factors_ = register_module("scale", std::make_shared<QueryFactors>(needs, shape, scope / "scale"));
   }
-  if (place.qk_norm_epsilon) {
-    const BlockNorm::Shape shape = {place.head_dim(), BlockNorm::Kind::kRms, *place.qk_norm_epsilon};
-    q_norm_ = register_module("q_norm", std::make_shared<BlockNorm>(shape, scope / "q_norm"));
-    k_norm_ = register_module("k_norm", std::make_shared<BlockNorm>(shape, scope / "k_norm"));
+  if (place.qk_norm) {
+    q_norm_ = register_module("q_norm", std::make_shared<BlockNorm>(*place.qk_norm, scope / "q_norm"));
+    k_norm_ = register_module("k_norm", std::make_shared<BlockNorm>(*place.qk_norm, scope / "k_norm"));
   }
   if (needs.alpha) alpha_ = register_parameter("alpha", constant_tensor({place.heads}, 0, scope));
   if (needs.sinks) sinks_ = register_parameter("sinks", constant_tensor({place.heads}, 0, scope));
@@ -153,15 +152,21 @@ at::Tensor Attention::normed(const std::shared_ptr<BlockNorm>& norm, const at::T
   return norm ? (*norm)(x.reshape({-1, x.size(-1)})).view(x.sizes()) : x;
 }
 
+at::Tensor Attention::queries_of(const at::Tensor& projected) const {
+  const at::Tensor q = normed(q_norm_, projected);
+  return place_.query_factor == 1 ? q : q * place_.query_factor;
+}
+
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product for q, k and v, whose backward pass is a single stack.
   const at::Tensor product = (*qkv_)(x), input = reads_input() ? x : at::Tensor();
   const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
-  if (place_.rotary || q_norm_ || keys < place_.heads) {
+  const bool changes_q = q_norm_ || place_.query_factor != 1;
+  if (place_.rotary || changes_q || keys < place_.heads) {
     const at::Tensor heads = product.view({x.size(0), place_.heads + 2 * keys, head_dim});
-    if (!place_.rotary || q_norm_) {
+    if (!place_.rotary || changes_q) {
       const auto parts = heads.split_with_sizes({place_.heads, keys, keys}, 1);
-      const at::Tensor q = normed(q_norm_, parts[0]), k = normed(k_norm_, parts[1]);
+      const at::Tensor q = queries_of(parts[0]), k = normed(k_norm_, parts[1]);
       const at::Tensor unturned = has_terms() ? q : at::Tensor();
       if (!place_.rotary) return {q, k, parts[2], unturned, input};
       return {ops::rotary(q, positions, *place_.rotary), ops::rotary(k, positions, *place_.rotary), parts[2], unturned,
@@ -185,7 +190,7 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
     const at::Tensor product = ops::linear(tokens.x, rows(qkv_->weight), rows(qkv_->bias));
     return product.view({tokens.x.size(0), count, head_dim});
   };
-  const at::Tensor q = normed(q_norm_, heads(queries, 0, place_.heads));
+  const at::Tensor q = queries_of(heads(queries, 0, place_.heads));
   const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
   const at::Tensor k = normed(k_norm_, halves[0]), unturned = has_terms() ? q : at::Tensor();
   // Routed heads whose keys are the queries read the queries' projection of the keys' tokens too.
@@ -194,7 +199,7 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   for (const HeadGroup& group : mechanism_.training) {
     const Routed* route = group.spec.route();
     if (route && route->has_centroids() && shares_keys(*route, place_.kind, place_.routing.routing_keys))
-      routed.push_back(normed(q_norm_, heads(keys, first, group.num_heads)));
+      routed.push_back(queries_of(heads(keys, first, group.num_heads)));
     first += group.num_heads;
   }
   const at::Tensor all = routed.empty() ? at::Tensor() : routed.size() == 1 ? routed[0] : at::cat(routed, 1);
@@ -209,10 +214,8 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
 
 at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
   const at::Tensor q = stacked.narrow(1, 0, place_.heads), k = stacked.narrow(1, place_.heads, place_.key_heads());
-  if (q_norm_) {
-    q.copy_(normed(q_norm_, q));
-    k.copy_(normed(k_norm_, k));
-  }
+  if (q_norm_ || place_.query_factor != 1) q.copy_(queries_of(q));
+  if (k_norm_) k.copy_(normed(k_norm_, k));
   if (!place_.rotary) return has_terms() ? q : at::Tensor();
   const at::Tensor unturned = has_terms() ? q.clone() : at::Tensor();
   const ops::RotaryHeads turned = ops::rotary_heads(stacked, place_.heads, positions, *place_.rotary);

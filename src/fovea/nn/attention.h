@@ -31,7 +31,8 @@ struct AttentionPlace {
   int64_t seed = 0;
   bool has_qkv_bias = true, has_out_bias = true;
   std::optional<RotaryAngles> rotary = {};       // self-attention: q and k turn by their positions
-  std::optional<double> qk_norm_epsilon = {};    // self-attention: q and k have an RMS norm before that turn
+  std::optional<BlockNorm::Shape> qk_norm = {};  // self-attention: q and k of each head have it before that turn
+  double query_factor = 1;                       // self-attention: q is multiplied by it, behind that norm
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads
   SpanScheme spans = {};                         // of heads with an adaptive span
@@ -133,6 +134,8 @@ class Attention : public torch::nn::Module {
  private:
   // [T, H, D], and Projected::input -> [T, M]
   at::Tensor output(const at::Tensor& heads, const at::Tensor& x, const ForwardContext& context) const;
+  // The queries [T, any, D] of their projection, before they turn: with their norm and their factor.
+  at::Tensor queries_of(const at::Tensor& projected) const;
   // The norm of q or k, [T, any, D]; x itself without one.
   static at::Tensor normed(const std::shared_ptr<BlockNorm>& norm, const at::Tensor& x);
   Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;

@@ -10,9 +10,18 @@
 namespace fovea::nn {
 namespace {
 
-constexpr std::array<std::string_view, 8> kMeaningFields = {
-    "transformer-heads",          "transformer-norm", "transformer-norm-kind", "transformer-positions",
-    "transformer-ffn-activation", "norm-epsilon",     "decoder-start",         "embedding-scale"};
+constexpr std::array<std::string_view, 12> kMeaningFields = {"transformer-heads",
+                                                             "transformer-norm",
+                                                             "transformer-norm-kind",
+                                                             "transformer-positions",
+                                                             "transformer-ffn-activation",
+                                                             "norm-epsilon",
+                                                             "decoder-start",
+                                                             "embedding-scale",
+                                                             "norm-gain",
+                                                             "attention-scalar",
+                                                             "positions-layers",
+                                                             "language-marks"};
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 

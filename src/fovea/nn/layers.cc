@@ -1,5 +1,7 @@
 #include "fovea/nn/layers.h"
 
+#include <ATen/TensorOperators.h>
+
 #include "fovea/base/rng.h"
 
 namespace fovea::nn {
@@ -14,20 +16,23 @@ Linear::Linear(const Shape& shape, const InitScope& scope)
 }
 
 BlockNorm::BlockNorm(const Shape& shape, const InitScope& scope)
-    : kind_(shape.kind),
-      epsilon_(shape.epsilon),
-      weight_(register_parameter("weight", constant_tensor({shape.width}, 1, scope))) {
-  if (kind_ == Kind::kLayer) bias_ = register_parameter("bias", constant_tensor({shape.width}, 0, scope));
+    : shape_(shape),
+      weight_(
+          register_parameter("weight", constant_tensor({shape.width}, shape.gain == Gain::kWeight ? 1 : 0, scope))) {
+  if (shape.kind == Kind::kLayer) bias_ = register_parameter("bias", constant_tensor({shape.width}, 0, scope));
 }
 
+at::Tensor BlockNorm::gain() const { return shape_.gain == Gain::kWeight ? weight_ : weight_ + 1; }
+
 at::Tensor BlockNorm::operator()(const at::Tensor& x) const {
-  return kind_ == Kind::kRms ? ops::rms_norm(x, weight_, epsilon_) : ops::layer_norm(x, weight_, bias_, epsilon_);
+  return shape_.kind == Kind::kRms ? ops::rms_norm(x, gain(), shape_.epsilon)
+                                   : ops::layer_norm(x, gain(), bias_, shape_.epsilon);
 }
 
 std::tuple<at::Tensor, at::Tensor> BlockNorm::add(const at::Tensor& x, const at::Tensor& residual,
                                                   const ops::DropoutOptions& dropout) const {
-  return kind_ == Kind::kRms ? ops::add_rms_norm(x, residual, weight_, dropout, epsilon_)
-                             : ops::add_norm(x, residual, weight_, bias_, dropout, epsilon_);
+  return shape_.kind == Kind::kRms ? ops::add_rms_norm(x, residual, gain(), dropout, shape_.epsilon)
+                                   : ops::add_norm(x, residual, gain(), bias_, dropout, shape_.epsilon);
 }
 
 FeedForward::FeedForward(const Shape& shape, const InitScope& scope)
@@ -56,7 +61,8 @@ ResidualStream::State ResidualStream::begin(const at::Tensor& embedded, const No
 void ResidualStream::add(const at::Tensor& block_output) {
   const BlockNorm& norm = *chain_.norms[state_.block + (chain_.pre ? 1 : 0)];
   const ops::DropoutOptions dropout = {dropout_.rate, derive_seed(dropout_.seed, state_.block)};
-  auto [sum, normed] = norm.add(block_output, state_.residual, dropout);
+  const at::Tensor added = chain_.outputs.empty() ? block_output : (*chain_.outputs[state_.block])(block_output);
+  auto [sum, normed] = norm.add(added, state_.residual, dropout);
   state_.residual = chain_.pre ? sum : normed;
   state_.input = normed;
   ++state_.block;

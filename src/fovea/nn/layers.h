@@ -44,15 +44,17 @@ class Linear : public torch::nn::Module {
   std::optional<ops::PrepackedLayer> frozen_;
 };
 
-// The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight
-// alone.
+// The norm of a block: layer norm, with the parameters weight and bias (at first 0), or RMS norm, with weight alone.
+// The gain is the weight (at first 1), or 1 + weight (at first 0).
 class BlockNorm : public torch::nn::Module {
  public:
   enum class Kind : uint8_t { kLayer, kRms };
+  enum class Gain : uint8_t { kWeight, kOnePlusWeight };
   struct Shape {
     int64_t width;
     Kind kind;
     double epsilon;  // added to the variance
+    Gain gain = Gain::kWeight;
   };
   BlockNorm(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
@@ -61,8 +63,9 @@ class BlockNorm : public torch::nn::Module {
                                          const ops::DropoutOptions& dropout) const;
 
  private:
-  Kind kind_;
-  double epsilon_;
+  at::Tensor gain() const;  // [M]
+
+  Shape shape_;
   at::Tensor weight_, bias_;  // [M]; bias undefined in RMS norm
 };
 
@@ -97,11 +100,12 @@ class FeedForward : public torch::nn::Module {
   std::shared_ptr<Linear> in_, out_;
 };
 
-// The norms of a stack in the order of its blocks. Post-norm: norm i follows block i. Pre-norm: norm i precedes block
-// i, and one more closes the stack.
+// The norms of a stack in the order of its blocks. Post-norm: norm i follows block i and its residual. Pre-norm: norm i
+// precedes block i, and one more closes the stack. Sandwich: the same, and outputs[i] is the norm of block i's output,
+// before the residual.
 struct NormChain {
   bool pre = false;
-  std::vector<std::shared_ptr<BlockNorm>> norms;
+  std::vector<std::shared_ptr<BlockNorm>> norms, outputs;
 };
 
 // The residual stream of one pass through a stack; dropout is on the blocks' outputs.

@@ -159,7 +159,8 @@ void check_config(const ModelConfig& config, const VectorInput& vectors) {
   const size_t tables = has_both_sides(config) && vectors.width == 0 ? 2 : 1;
   const bool has_vocabularies = sizes.size() == tables && sizes.front() > 0 && sizes.back() > 0 &&
                                 (!shared || (tables == 2 && sizes.front() == sizes.back()));
-  TORCH_INTERNAL_ASSERT(has_vocabularies && config.dim_emb % config.transformer_heads == 0,
+  const bool has_heads = config.transformer_dim_head > 0 || config.dim_emb % config.transformer_heads == 0;
+  TORCH_INTERNAL_ASSERT(has_vocabularies && has_heads,
                         "a configuration that validate() would refuse, or without the vocabularies' sizes");
 }
 
@@ -178,7 +179,8 @@ struct ModelImpl::Parts {
       decoder.emplace(SideOwner(root, config, "decoder", scope), config, media.image_shape, tables.target);
       const bool tied = config.tied_embeddings || config.tied_embeddings_all;
       output = make_output(child_of(root, "output"),
-                           {config.dim_vocabs.back(), config.dim_emb, config.transformer_biases == "all"},
+                           {config.dim_vocabs.back(), config.dim_emb,
+                            config.transformer_biases == "all" && config.output_bias == "learned"},
                            tied ? tables.target : at::Tensor(), scope);
     }
   }

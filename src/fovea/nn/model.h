@@ -26,7 +26,7 @@
 //   embedding_norm.{weight, bias} [M]         of the encoder, --embedding-norm only
 //   layers..., norm...                        see stack.h; cross-attention in the decoder of a model of both sides
 //   output.weight [V, M], output.bias [V]     of the decoder, but always without its name; no weight if it is tied, no
-//                                             bias unless --transformer-biases is all
+//                                             bias unless --transformer-biases is all and --output-bias learned
 namespace fovea::nn {
 
 class MemoryPass;       // memory.h

@@ -7,12 +7,14 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <vector>
 
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/pass_extras.h"
 #include "fovea/ops/kernel_tensors.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::nn {
 namespace {
@@ -100,12 +102,15 @@ std::vector<at::Tensor> recomputed(const Recomputable& compute, const std::vecto
                               at::TensorList(parameters));
 }
 
+BlockNorm::Gain gain_of(const StackConfig& config) {
+  return config.norm_gain == "zero-centered" ? BlockNorm::Gain::kOnePlusWeight : BlockNorm::Gain::kWeight;
+}
+
 struct StackPositions {
-  PositionSchemes schemes;
   const RelativeSchemes& relative;
   const SpanScheme& spans;
 };
-AttentionSetup attention_setup(const StackConfig& config, const StackPlace& place, const StackPositions& positions,
+AttentionSetup attention_setup(const ModelConfig& config, const StackPlace& place, const StackPositions& positions,
                                Sublayer sublayer, int64_t layer) {
   const int64_t number = place.first_attention + place.attention_stride * layer;
   AttentionSetup setup;
@@ -120,10 +125,13 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .has_out_bias = config.transformer_biases == "all",
                  .routing = config};
   if (sublayer == Sublayer::kCross) return setup;
-  if (const auto rotary = find_scheme<Rotary>(positions.schemes))
-    setup.place.rotary = angles_of(*rotary, head_dim_of(config));
+  const int64_t head_dim = head_dim_of(config);
+  if (const auto rotary = rotary_of(config, sublayer, layer)) setup.place.rotary = angles_of(*rotary, head_dim);
   if (config.transformer_norm_qk == "rms")
-    setup.place.qk_norm_epsilon = config.norm_epsilon > 0 ? config.norm_epsilon : 1e-6;
+    setup.place.qk_norm = {head_dim, BlockNorm::Kind::kRms, config.norm_epsilon > 0 ? config.norm_epsilon : 1e-6,
+                           gain_of(config)};
+  if (config.attention_scalar > 0)
+    setup.place.query_factor = std::sqrt(static_cast<double>(head_dim) / config.attention_scalar);
   setup.place.relative = positions.relative;
   setup.place.spans = positions.spans;
   return setup;
@@ -133,6 +141,7 @@ FeedForward::Shape feed_forward_shape(const StackConfig& config) {
   const std::string& name = config.transformer_ffn_activation;
   ops::Activation activation = ops::Activation::kRelu;
   if (name == "gelu" || name == "geglu") activation = ops::Activation::kGelu;
+  if (name == "gelu-tanh" || name == "geglu-tanh") activation = ops::Activation::kGeluTanh;
   if (name == "swiglu" || name == "swish") activation = ops::Activation::kSilu;
   return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config),
           config.transformer_biases == "all"};
@@ -166,13 +175,16 @@ BlockNorm::Shape norm_shape(const StackConfig& config) {
   const bool is_rms = config.transformer_norm_kind == "rms";
   const double usual = is_rms ? 1e-6 : 1e-5;
   return {config.dim_emb, is_rms ? BlockNorm::Kind::kRms : BlockNorm::Kind::kLayer,
-          config.norm_epsilon > 0 ? config.norm_epsilon : usual};
+          config.norm_epsilon > 0 ? config.norm_epsilon : usual, gain_of(config)};
 }
 
 Layer::Layer(const StackConfig& config, const AttentionSetup* self, const AttentionSetup* cross,
              const InitScope& scope) {
-  const auto norm = [&](const char* name) {
+  const auto norm = [&](const std::string& name) {
     return register_module(name, std::make_shared<BlockNorm>(norm_shape(config), scope / name));
+  };
+  const auto add_output_norm = [&](const char* block) {
+    if (config.transformer_norm == "sandwich") output_norms_.push_back(norm(cat(block, "_output_norm")));
   };
   const auto attention = [&](const char* name, const AttentionSetup& setup) {
     return register_module(name, std::make_shared<Attention>(setup.place, setup.mechanism, scope / name));
@@ -180,17 +192,21 @@ Layer::Layer(const StackConfig& config, const AttentionSetup* self, const Attent
   if (self != nullptr) {
     self_attention = attention("self_attention", *self);
     first_norm_ = norm("self_attention_norm");
+    add_output_norm("self_attention");
   } else {
     ssru = register_module("ssru", std::make_shared<Ssru>(config.dim_emb, scope / "ssru"));
     first_norm_ = norm("ssru_norm");
+    add_output_norm("ssru");
   }
   if (cross != nullptr) {
     cross_attention = attention("cross_attention", *cross);
     cross_attention_norm_ = norm("cross_attention_norm");
+    add_output_norm("cross_attention");
   }
   feed_forward = register_module("feed_forward",
                                  std::make_shared<FeedForward>(feed_forward_shape(config), scope / "feed_forward"));
   feed_forward_norm_ = norm("feed_forward_norm");
+  add_output_norm("feed_forward");
 }
 
 std::vector<std::shared_ptr<BlockNorm>> Layer::norms() const {
@@ -203,7 +219,7 @@ void apply_changes(std::span<const MechanismChange> changes) {
   for (const auto& [attention, mechanism] : changes) attention->replace_mechanism(mechanism);
 }
 
-Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
+Stack::Stack(torch::nn::Module& owner, const ModelConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
              const InitScope& scope)
     : config_(config),
       place_(place),
@@ -214,7 +230,7 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
   for (int64_t i = 0; i < place.depth && !place.recurrent; ++i)
     longest = std::max(longest, longest_span(mechanisms(place.self, i).training));
   spans_.register_table(owner, longest, head_dim_of(config), scope);
-  const StackPositions positions = {parse_positions(config.transformer_positions), relative_, spans_};
+  const StackPositions positions = {relative_, spans_};
   auto list = owner.register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < place.depth; ++i) {
     AttentionSetup self = attention_setup(config, place, positions, place.self, i);
@@ -226,8 +242,9 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
         list->register_module(name, std::make_shared<Layer>(config, place.recurrent ? nullptr : &self,
                                                             place.cross ? &cross : nullptr, scope / name)));
     for (const auto& norm : layers_.back()->norms()) norms_.norms.push_back(norm);
+    for (const auto& norm : layers_.back()->output_norms()) norms_.outputs.push_back(norm);
   }
-  if (config.transformer_norm != "pre") return;
+  if (config.transformer_norm == "post") return;
   norms_.pre = true;
   norms_.norms.push_back(
       owner.register_module("norm", std::make_shared<BlockNorm>(norm_shape(config), scope / "norm")));
@@ -347,6 +364,7 @@ std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
   if (of.cross_attention) add(*of.cross_attention);
   add(*of.feed_forward);
   for (size_t norm = first; norm < first + blocks; ++norm) add(*norms_.norms[norm]);
+  for (const auto& norm : of.output_norms()) add(*norm);
   for (const at::Tensor& shared : {relative_.content_bias, relative_.position_bias, spans_.distances}) {
     if (shared.defined()) all.push_back(shared);
   }

@@ -13,7 +13,7 @@
 #include "fovea/nn/ssru.h"
 #include "fovea/nn/stepper.h"
 #include "fovea/spec/attention_config.h"
-#include "fovea/spec/stack_config.h"
+#include "fovea/spec/model_config.h"
 
 // Layers of self-attention, optional cross-attention and feed-forward: each side of a model has one stack.
 //
@@ -30,6 +30,7 @@
 //                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
 //                          .span.share [S]                                  of the S heads with an adaptive span
 //   layers.I.self_attention_norm.{weight, bias} [M]                          RMS norms have no bias
+//   layers.I.{self_attention, ssru, cross_attention, feed_forward}_output_norm.{weight, bias} [M]    sandwich only
 //   layers.I.ssru.{weight [2 M, M], gate_bias [M]}                           in a recurrent decoder in place of
 //   layers.I.ssru_norm.{weight, bias} [M]                                    self_attention and its norm, see ssru.h
 //   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
@@ -38,7 +39,7 @@
 //   layers.I.feed_forward_norm.{weight, bias}
 //   relative.{content_bias, position_bias} [H, D]                            positions transformer-xl
 //   distances.weight [L, D]                                                  adaptive spans, L their greatest limit
-//   norm.{weight, bias}                                                      pre-norm only
+//   norm.{weight, bias}                                                      pre-norm and sandwich
 // With --transformer-biases qkv only q, k and v have a bias; with none, matrices have no biases.
 namespace fovea::nn {
 
@@ -68,14 +69,16 @@ class Layer : public torch::nn::Module {
  public:
   // Without `self` the layer has an SSRU; `cross` may be null, too.
   Layer(const StackConfig& config, const AttentionSetup* self, const AttentionSetup* cross, const InitScope& scope);
-  // In the order of their blocks.
+  // In the order of their blocks: the norms before or behind these, and in a sandwich those of their outputs.
   std::vector<std::shared_ptr<BlockNorm>> norms() const;
+  const std::vector<std::shared_ptr<BlockNorm>>& output_norms() const { return output_norms_; }
   std::shared_ptr<Attention> self_attention, cross_attention;  // or null
   std::shared_ptr<Ssru> ssru;                                  // or null: one of this and self_attention is there
   std::shared_ptr<FeedForward> feed_forward;
 
  private:
   std::shared_ptr<BlockNorm> first_norm_, cross_attention_norm_, feed_forward_norm_;
+  std::vector<std::shared_ptr<BlockNorm>> output_norms_;
 };
 
 // Another mechanism for one attention of a model.
@@ -110,8 +113,8 @@ struct PrepackedStack {
 
 class Stack {
  public:
-  // Registers "layers" and, with pre-norm, "norm" in `owner`.
-  Stack(torch::nn::Module& owner, const StackConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
+  // Registers "layers" and, with pre-norm or a sandwich, "norm" in `owner`.
+  Stack(torch::nn::Module& owner, const ModelConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
         const InitScope& scope);
 
   // A full pass over a packed batch -> [T, M]. `other` is for cross-attention, else null.

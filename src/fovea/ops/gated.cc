@@ -15,7 +15,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 kernels::Gate gate_of(Activation activation) {
-  return activation == Activation::kGelu ? kernels::Gate::kGelu : kernels::Gate::kSilu;
+  if (activation == Activation::kSilu) return kernels::Gate::kSilu;
+  return activation == Activation::kGelu ? kernels::Gate::kGelu : kernels::Gate::kGeluTanh;
 }
 
 // The units of a layer and their dropout.
@@ -78,7 +79,7 @@ at::Tensor units_of(const at::Tensor& x, const UnitOptions& options) {
   return wants_gradient({x}) ? LayerUnits::apply(rows, options) : units_forward(rows, options);
 }
 
-bool has_kernel(Activation activation) { return activation == Activation::kGelu || activation == Activation::kSilu; }
+bool has_kernel(Activation activation) { return activation != Activation::kNone && activation != Activation::kRelu; }
 
 }  // namespace
 

@@ -17,13 +17,15 @@ using testing::Function;
 using testing::normal;
 using testing::Tensors;
 
-constexpr Activation kGates[] = {Activation::kGelu, Activation::kSilu};
+constexpr Activation kGates[] = {Activation::kGelu, Activation::kGeluTanh, Activation::kSilu};
 
 // Shazeer (2020), equation 6, with the activations written out.
 at::Tensor definition(const at::Tensor& x, Activation activation) {
   const at::Tensor a = x.slice(1, 0, x.size(1) / 2), b = x.slice(1, x.size(1) / 2);
-  const at::Tensor open =
-      activation == Activation::kGelu ? (1 + at::erf(a / std::sqrt(2.0))) / 2 : 1 / (1 + at::exp(-a));
+  const at::Tensor open = activation == Activation::kGelu ? (1 + at::erf(a / std::sqrt(2.0))) / 2
+                          : activation == Activation::kGeluTanh
+                              ? (1 + at::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a))) / 2
+                              : 1 / (1 + at::exp(-a));
   return a * open * b;
 }
 

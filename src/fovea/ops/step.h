@@ -12,7 +12,9 @@
 // have no second derivatives: backward with create_graph throws an Error.
 namespace fovea::ops {
 
-enum class Activation : uint8_t { kNone, kRelu, kGelu, kSilu };  // gelu: x Phi(x), exact; silu: x sigmoid(x)
+// gelu: x Phi(x), exact; gelu-tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, its approximation (Hendrycks and
+// Gimpel 2016); silu: x sigmoid(x).
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
 
 // x [T, M], weight [N, M], bias [N] -> activation(x weight^T + bias) [T, N], by the fastest product of the machine.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
@@ -41,10 +43,11 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::T
                                                 const DropoutOptions& options, double eps = 1e-6);
 
 // Gated linear unit of a feed-forward layer (Shazeer 2020), in one pass: x [T, 2 F] ->
-// dropout(activation(x[:, :F]) x[:, F:]) [T, F]. The activation is kGelu (GEGLU) or kSilu (SwiGLU), else an Error.
+// dropout(activation(x[:, :F]) x[:, F:]) [T, F]. The activation is kGelu or kGeluTanh (GEGLU), or kSilu (SwiGLU), else
+// an Error.
 at::Tensor gated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
 
-// dropout(activation(x)), elementwise; with gelu and silu of x [T, F] in one pass.
+// dropout(activation(x)), elementwise; with both forms of gelu and with silu of x [T, F] in one pass.
 at::Tensor activated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
 
 // scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined. The

@@ -59,6 +59,8 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
       return at::relu(x);
     case Activation::kGelu:
       return at::gelu(x);
+    case Activation::kGeluTanh:
+      return at::gelu(x, "tanh");
     case Activation::kSilu:
       return at::silu(x);
     case Activation::kNone:

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
                          ::testing::Combine(::testing::Values(Shape{1, 1, 1}, Shape{7, 5, 3}, Shape{65, 33, 31},
                                                               Shape{300, 128, 96}, Shape{130, 31, 300}),
                                             ::testing::Values(Activation::kNone, Activation::kRelu, Activation::kGelu,
-                                                              Activation::kSilu)));
+                                                              Activation::kGeluTanh, Activation::kSilu)));
 
 TEST(Linear, TakesStridedInputsAndNoBias) {
   const Function ours = [](const Tensors& in) {

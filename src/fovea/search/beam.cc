@@ -159,6 +159,8 @@ void SearchedSentence::advance(const Rows& rows, std::vector<int64_t>& parents, 
   extensions_.clear();
   if (length_ > sentence_.max_length) {
     extend_by_end(rows);
+  } else if (length_ == 1 && sentence_.options.first) {
+    extensions_.push_back({0, *sentence_.options.first, 0});
   } else {
     extend(rows);
   }

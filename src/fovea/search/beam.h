@@ -39,6 +39,7 @@ struct BeamOptions {
   int64_t start = 0, eos = 0;       // first input; the end of a sentence
   std::vector<int64_t> never = {};  // tokens that no hypothesis has, as of probability 0; the others keep theirs
   bool ends_twice = false;  // hypotheses have several sentences, each with its end, and a second end ends the last
+  std::optional<int64_t> first = {};  // the token with which each hypothesis begins, as of probability 1
 };
 
 struct Hypothesis {

@@ -154,7 +154,9 @@ std::vector<Hypothesis> by_definition(const Table& table, int64_t sentence, int6
   std::vector<Hypothesis> live(1), finished;
   for (int64_t length = 1; !live.empty() && std::ssize(finished) < options.beam_size; ++length) {
     std::vector<Continuation> all;
-    for (size_t row = 0; row < live.size(); ++row) {
+    const bool is_given = length == 1 && max_length > 0 && options.first;
+    if (is_given) all.push_back({0, *options.first, 0});
+    for (size_t row = 0; row < live.size() && !is_given; ++row) {
       const std::vector<double> next = table.next(sentence, live[row].tokens);
       for (int64_t token = 0; token < table.vocabulary; ++token) {
         if ((length > max_length && token != options.eos) ||
@@ -196,6 +198,7 @@ TEST(BeamSearch, IsItsDefinition) {
       options.eos = static_cast<int64_t>(seed / 3) % table.vocabulary;
       const int64_t other = static_cast<int64_t>(seed / 5) % table.vocabulary;
       if (seed % 3 > 0 && other != options.eos) options.never = {other};
+      if (seed % 4 == 1 && other != options.eos) options.first = other;
       const int64_t third = static_cast<int64_t>(seed / 2) % table.vocabulary;
       if (seed % 3 > 1 && third != options.eos && third != other && table.vocabulary > 3)
         options.never.push_back(third);

@@ -67,6 +67,7 @@ void translate_deepl(Context& context, const ExchangePointer& exchange) {
   if (!tags.empty()) task.markup = tags == "html" ? MarkupKind::kHtml : MarkupKind::kXml;
   task.splitting = splitting_of(fields);
   task.search = usual_search(context.options);
+  choose_languages(task, source, *target);
   if (const auto glossary = fields.text("glossary_id"))
     task.search.terms = glossary_terms(context, *glossary, task.source_language, lower(*target));
   std::vector<int64_t> characters;

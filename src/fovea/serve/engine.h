@@ -53,8 +53,11 @@ struct EngineOutput {
 class SentenceReader {
  public:
   virtual ~SentenceReader() = default;
-  // Tokens of a sentence, without </s>. An empty line (base/empty_line.h) has none.
-  virtual models::Sentence tokens(std::string_view sentence) const = 0;
+  // The codes of the languages between which the model translates, if it has marks of both sides; else none.
+  virtual std::vector<std::string> languages() const = 0;
+  // Tokens of a sentence in the language `source`, which only a model with languages() reads, without </s>. An empty
+  // line (base/empty_line.h) has none.
+  virtual models::Sentence tokens(const std::string& sentence, const std::string& source) const = 0;
   virtual int64_t count_unknown(const models::Sentence& tokens) const = 0;  // tokens of text that the vocabulary lacks
   // The mark of the wanted language at the beginning of a text; empty without one.
   virtual std::string_view language_mark(std::string_view text) const = 0;

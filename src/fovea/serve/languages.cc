@@ -36,9 +36,14 @@ std::string upper_code(const std::string& code) {
 
 std::vector<LanguagePair> language_pairs(const ModelList& models) {
   std::vector<LanguagePair> pairs;
-  for (const auto& model : models)
-    if (model->translates() && !model->place().source.empty())
-      pairs.push_back({model->place().source, model->place().target});
+  for (const auto& model : models) {
+    if (!model->translates()) continue;
+    if (!model->place().source.empty()) pairs.push_back({model->place().source, model->place().target});
+    const std::vector<std::string> codes = model->sentences().languages();
+    for (const std::string& source : codes)
+      for (const std::string& target : codes)
+        if (source != target) pairs.push_back({source, target});
+  }
   return pairs;
 }
 

@@ -12,7 +12,8 @@ std::string upper_code(const std::string& code);     // "EN-GB" for "en-gb", as 
 struct LanguagePair {
   std::string source, target;
 };
-std::vector<LanguagePair> language_pairs(const ModelList& models);  // of the named translation models
+// The pairs of the named translation models, and all pairs of models of many languages.
+std::vector<LanguagePair> language_pairs(const ModelList& models);
 // Each language once, in the order of the pairs.
 std::vector<std::string> source_languages(const std::vector<LanguagePair>& pairs);
 std::vector<std::string> target_languages(const std::vector<LanguagePair>& pairs);

@@ -63,6 +63,7 @@ void translate_q(Context& context, const ExchangePointer& exchange) {
   if (fields.choice("format", {"text", "html"}, "text") == "html") task.markup = MarkupKind::kHtml;
   task.splitting = Splitting::kBoth;
   task.search = usual_search(context.options);
+  choose_languages(task, task.source_language, *target);
   const auto alternatives =
       static_cast<size_t>(fields.whole("alternatives", 0, context.options.alternatives_limit).value_or(0));
   task.search.beam.num_best = static_cast<int64_t>(alternatives) + 1;

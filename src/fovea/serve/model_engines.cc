@@ -8,6 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
+#include "fovea/models/translation/languages.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/tasks/language/engine.h"
 #include "fovea/tasks/translation/cross_attention.h"
@@ -117,8 +118,15 @@ class TranslatingEngine final : public Engine, public SentenceReader {
   }
   EngineCounts counts() const override { return engine_.counts(); }
 
-  models::Sentence tokens(std::string_view sentence) const override {
-    return is_empty_line(sentence) ? models::Sentence() : engine_.model().source.encode(sentence);
+  std::vector<std::string> languages() const override {
+    const translation::LoadedModel& model = engine_.model();
+    return translation::marks_both_sides(model) ? model.target.language_codes() : std::vector<std::string>();
+  }
+  models::Sentence tokens(const std::string& sentence, const std::string& source) const override {
+    if (is_empty_line(sentence)) return {};
+    const translation::LoadedModel& model = engine_.model();
+    const translation::LanguageMarks marks = translation::language_marks(model, {.source = source});
+    return model.source.encode(translation::marked_line(model, translation::Side::kSource, marks, sentence));
   }
   int64_t count_unknown(const models::Sentence& tokens) const override {
     return std::ranges::count(tokens, engine_.model().source.unk());
@@ -192,7 +200,10 @@ std::unique_ptr<Engine> load_unused(const ModelPlace& place, const ServeOptions&
 std::unique_ptr<Engine> load_engine(const ModelPlace& place, const ServeOptions& options) {
   std::unique_ptr<Engine> engine = load_unused(place, options);
   if (engine->sentences() != nullptr) {
-    (void)engine->add(SentenceInput{{.text = "1", .max_length_factor = 1}});
+    const std::vector<std::string> languages = engine->sentences()->languages();
+    const std::string language = languages.empty() ? "" : languages.front();
+    (void)engine->add(
+        SentenceInput{{.text = "1", .max_length_factor = 1, .source_lang = language, .target_lang = language}});
   } else {
     (void)engine->add(language::CompletionRequest{.prompt = {}, .max_units = 1});
   }

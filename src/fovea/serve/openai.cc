@@ -117,6 +117,7 @@ void chat(Context& context, const ExchangePointer& exchange) {
   task.source_language = task.model->place().source;
   task.splitting = Splitting::kBoth;
   task.search = usual_search(context.options);
+  choose_languages(task, "", "");
   const bool streams = fields.truth("stream").value_or(false);
   const bool shows_usage = wants_stream_usage(fields);
   const Json head = {{"id", cat("chatcmpl-", exchange->request().id)},

@@ -167,6 +167,7 @@ void translate_own(Context& context, const ExchangePointer& exchange, const Fiel
   if (format != "text") task.markup = format == "html" ? MarkupKind::kHtml : MarkupKind::kXml;
   if (fields.truth("split").value_or(false)) task.splitting = Splitting::kBoth;
   task.search = search_of(fields, context.options);
+  choose_languages(task, task.source_language, fields.text("target").value_or(""));
   task.wants_attention = fields.truth("attention").value_or(false);
   const bool wants_heads = fields.truth("attention-heads").value_or(false);
   if (wants_heads && !task.wants_attention)

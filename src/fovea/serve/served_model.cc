@@ -23,14 +23,47 @@ bool fits_language(const std::string& asked, const std::string& known) {
 // A model whose given name is not a pair answers requests with this name alone.
 bool takes_any_pair(const ModelPlace& place) { return place.source.empty() && !place.is_named; }
 
+// The code among those of a model of many languages; empty if it has none.
+std::string code_in(const std::vector<std::string>& codes, const std::string& asked) {
+  for (const std::string& wanted : {asked, base_language(asked)}) {
+    const auto found = std::ranges::find_if(codes, [&](const auto& code) { return same_language(wanted, code); });
+    if (found != codes.end()) return *found;
+  }
+  return "";
+}
+
+bool has_languages(const ServedModel& model, const std::string& source, const std::string& target) {
+  const std::vector<std::string> codes = model.sentences().languages();
+  return !code_in(codes, source).empty() && !code_in(codes, target).empty();
+}
+
 std::string pairs_of(const ModelList& models) {
   std::vector<std::string> names;
-  for (const auto& model : models)
-    if (model->translates()) names.push_back(takes_any_pair(model->place()) ? "any pair" : model->place().name);
+  for (const auto& model : models) {
+    if (!model->translates()) continue;
+    const std::vector<std::string> codes = model->sentences().languages();
+    names.push_back(!codes.empty()                   ? cat("any pair of ", join(codes, " "))
+                    : takes_any_pair(model->place()) ? "any pair"
+                                                     : model->place().name);
+  }
   return names.empty() ? "no translation model" : join(names, ", ");
 }
 
 }  // namespace
+
+AskedLanguages asked_languages(const ServedModel& model, const std::string& source, const std::string& target) {
+  const std::vector<std::string> codes = model.sentences().languages();
+  if (codes.empty()) return {};
+  const ModelPlace& place = model.place();
+  const auto code_of = [&](const char* name, const std::string& asked, const std::string& usual) {
+    const std::string code = code_in(codes, asked.empty() ? usual : asked);
+    const std::string got = asked.empty() ? cat(name, " is missing") : cat(name, ": got ", shown_text(asked));
+    if (code.empty())
+      throw HttpError(400, cat(got, "; the model '", place.name, "' translates between ", join(codes, ", ")), name);
+    return code;
+  };
+  return {code_of("source", source, place.source), code_of("target", target, place.target)};
+}
 
 void require_languages(const ServedModel& model, const std::string& source, const std::string& target) {
   const ModelPlace& place = model.place();
@@ -85,7 +118,9 @@ std::shared_ptr<ServedModel> Models::translator(const std::string& source, const
     }
   }
   for (const auto& model : list)
-    if (model->translates() && takes_any_pair(model->place())) return model;
+    if (model->translates() && has_languages(*model, source, target)) return model;
+  for (const auto& model : list)
+    if (model->translates() && takes_any_pair(model->place()) && model->sentences().languages().empty()) return model;
   throw HttpError(400, cat("no model translates ", source.empty() ? "" : cat("from ", shown_text(source), " "), "into ",
                            shown_text(target), "; there is ", pairs_of(list)));
 }

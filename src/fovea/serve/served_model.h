@@ -30,6 +30,14 @@ class ServedModel {
   std::unique_ptr<Pace> pace_ = std::make_unique<Pace>();
 };
 
+// The codes by which a model of many languages (SentenceReader::languages) knows those of a request, which may differ
+// in case, or name a region; empty for other models. A language that is empty is that of the model's name, if it is a
+// pair. Throws an HttpError of status 400 that lists the codes if the model lacks one, or one is missing.
+struct AskedLanguages {
+  std::string source, target;
+};
+AskedLanguages asked_languages(const ServedModel& model, const std::string& source, const std::string& target);
+
 // Throws an HttpError of status 400 if the model does not translate from `source` into `target`; empty: any.
 void require_languages(const ServedModel& model, const std::string& source, const std::string& target);
 

@@ -117,13 +117,13 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
   Ticket add(PartInput input) override {
     const auto sentence = std::get<SentenceInput>(std::move(input));
     if (sentence.request.text == "refused") throw Error("the fake engine refuses this");
-    const int64_t words = std::max<int64_t>(std::ssize(tokens(sentence.request.text)), 1);
+    const int64_t words = std::max<int64_t>(std::ssize(tokens(sentence.request.text, "")), 1);
     const auto output = [sentence, words](Ticket ticket, int64_t /*made*/) {
       return EngineOutput{ticket, translated(sentence, words)};
     };
     return begin({.reads = words - 1, .reading_tokens = words + 1, .tokens = words + 1, .output = output});
   }
-  models::Sentence tokens(std::string_view sentence) const override {
+  models::Sentence tokens(const std::string& sentence, const std::string& /*source*/) const override {
     models::Sentence words;
     for (const std::string& word : split(sentence, ' '))
       if (!word.empty()) words.push_back(std::ssize(word));
@@ -131,6 +131,7 @@ class FakeTranslator final : public FakeSteps, public SentenceReader {
   }
   int64_t count_unknown(const models::Sentence& /*tokens*/) const override { return 0; }
   std::string_view language_mark(std::string_view /*text*/) const override { return {}; }
+  std::vector<std::string> languages() const override { return {}; }
   int64_t longest_sentence() const override { return 100; }
   int64_t longest_sentence_bytes() const override { return 6400; }
 

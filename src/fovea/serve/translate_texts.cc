@@ -78,7 +78,7 @@ class Planner {
     require_short(sentence);
     translation::EngineRequest request = task_.search;
     request.text = marked(sentence);
-    request.tokens = job_.model->sentences().tokens(request.text);
+    request.tokens = job_.model->sentences().tokens(request.text, request.source_lang);
     const int64_t tokens = std::ssize(*request.tokens), most = job_.model->sentences().longest_sentence();
     if (tokens > most)
       throw HttpError(400, cat("a sentence has ", tokens, " tokens; expected at most ", most,
@@ -108,6 +108,12 @@ void warn_of_missing_terms(const TextJob& job) {
 }
 
 }  // namespace
+
+void choose_languages(TextTask& task, const std::string& source, const std::string& target) {
+  const AskedLanguages languages = asked_languages(*task.model, source, target);
+  task.search.source_lang = languages.source;
+  task.search.target_lang = languages.target;
+}
 
 void TextJob::take(size_t part, PartOutput& output) {
   outputs[part] = std::move(std::get<SentenceOutput>(output));

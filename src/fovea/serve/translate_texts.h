@@ -23,6 +23,9 @@ struct TextTask {
   bool wants_attention = false;
 };
 
+// Sets the languages of the sentences, if the model has many (asked_languages() in served_model.h).
+void choose_languages(TextTask& task, const std::string& source, const std::string& target);
+
 // A text's way through the model: a line, sentences with gaps, or markup. Its sentences are parts of the job.
 struct PlannedText {
   std::variant<std::monostate, SplitText, std::vector<MarkupPart>> form;

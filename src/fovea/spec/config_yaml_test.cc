@@ -41,7 +41,7 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
   EXPECT_EQ(refusal("dim-emb: x"),
             "x.yml:1: dim-emb: got 'x'; expected a whole number of at least 1 and at most 65,536");
   EXPECT_EQ(refusal("transformer-norm: pst"),
-            "x.yml:1: transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
+            "x.yml:1: transformer-norm: got 'pst'; expected one of post, pre, sandwich; did you mean 'post'?");
   EXPECT_THAT(refusal("a: [1"), testing::HasSubstr("not YAML at line"));
   EXPECT_THAT(refusal("dim-emb: 16\n---\ndim-enb: 3\n"), testing::HasSubstr("has 2 YAML documents"));
   EXPECT_THAT(refusal("dim-emb: 16\n...\na: [1"), testing::HasSubstr("not YAML at line"));

@@ -12,6 +12,8 @@ void validate(const DecodeConfig& config) {
   problems.add_if(config.documents && (config.n_best || config.scores || config.alignment),
                   "--documents prints a translation per line; leave out --n-best, --scores and --alignment");
   problems.add_if(config.documents && !config.terms.empty(), "--terms are for single sentences; leave out --documents");
+  problems.add_if(config.documents && !(config.source_lang.empty() && config.target_lang.empty()),
+                  "--source-lang and --target-lang are for single sentences; leave out --documents");
   problems.add_if(!config.documents && config.document_length != DecodeConfig().document_length,
                   "--document-length is for --documents, which is missing");
   const bool chooses = config.alignment_layer + config.alignment_head > 0 || config.alignment_shifted;

@@ -17,7 +17,7 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
   int64_t document_length = 512;
   bool alignment = false, alignment_shifted = false;
   int64_t alignment_layer = 0, alignment_head = 0;
-  std::string terms;
+  std::string terms, source_lang, target_lang;
 
   static constexpr auto fields() {
     using C = DecodeConfig;
@@ -25,6 +25,11 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
         named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
         named("output", &C::output, "where the translations go; - is standard output", "o"));
     const auto own = std::tuple(
+        field(
+            "source-lang", &C::source_lang,
+            "language of the lines, whose mark stands before each: the code in a mark of the model, e.g. en for >>en<< "
+            "(models with marks of both sides)"),
+        field("target-lang", &C::target_lang, "language to translate into, by the code in a mark of the model"),
         field("documents", &C::documents,
               "translate documents in blocks of sentences; a line <d> or an empty line begins a document"),
         number("document-length", &C::document_length, "tokens in a block of a document, at most", 2, 1e6),

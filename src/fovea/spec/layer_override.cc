@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <variant>
 
 #include "fovea/base/strings.h"
 #include "fovea/spec/attention_spec.h"
@@ -77,6 +78,44 @@ LayerOverride read_layer_override(const std::string& text, const ModelConfig& co
   if (last < first)
     throw Error(cat("got layers ", layers, " in '", text, "'; the second number must not be less than the first"));
   return {sublayer, first, last, text.substr(equals + 1)};
+}
+
+namespace {
+
+// The one scheme of an entry of --positions-layers: Rotary or NoPositions.
+PositionScheme turn_of(const LayerOverride& layers) {
+  const PositionSchemes schemes = parse_positions(layers.spec);
+  const bool is_turn = schemes.size() == 1 && (std::holds_alternative<Rotary>(schemes.front()) ||
+                                               std::holds_alternative<NoPositions>(schemes.front()));
+  if (!is_turn) throw Error(cat("got '", layers.spec, "'; expected rotary, with its arguments or without, or none"));
+  return schemes.front();
+}
+
+}  // namespace
+
+std::optional<Rotary> rotary_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
+  std::optional<Rotary> found = find_scheme<Rotary>(parse_positions(config.transformer_positions));
+  for (const std::string& entry : config.positions_layers) {
+    const LayerOverride layers = read_layer_override(entry, config);
+    if (layers.sublayer != sublayer || layer + 1 < layers.first || layers.last < layer + 1) continue;
+    found = find_scheme<Rotary>({turn_of(layers)});
+  }
+  return found;
+}
+
+void add_positions_problems(const ModelConfig& config, Problems& problems) {
+  for (const std::string& entry : config.positions_layers) {
+    problems.add_thrown_by("positions-layers", [&] {
+      const LayerOverride layers = read_layer_override(entry, config);
+      const int64_t depth = depth_of(config, layers.sublayer);
+      const int64_t head = config.transformer_heads > 0 ? head_dim_of(config) : 0;
+      if (layers.last > depth)
+        throw Error(cat("got layer ", layers.last, " in '", entry, "'; the model has ", depth, " there"));
+      if (std::holds_alternative<Rotary>(turn_of(layers)) && head % 2 != 0)
+        throw Error(cat("got '", entry, "'; rotary turns pairs of numbers, and each head has ", head,
+                        "; choose an even number"));
+    });
+  }
 }
 
 std::string sublayer_text(const ModelConfig& config, Sublayer sublayer) {

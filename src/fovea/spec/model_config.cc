@@ -128,6 +128,7 @@ void add_problems(const ModelConfig& config, Media media, Problems& problems) {
   add_stack_problems(config, media, problems);
   add_vocabulary_problems(config, problems);
   add_recurrence_problems(config, problems);
+  add_positions_problems(config, problems);
   add_attention_problems(config, problems);
 }
 

@@ -19,6 +19,8 @@ struct ModelConfig : StackConfig, AttentionConfig {
   bool embedding_norm = false;        // of the encoder
   int64_t token_types = 0;            // of the encoder
   std::string decoder_start = "eos";  // what a decoder beside an encoder reads before the first token
+  std::string output_bias = "learned";
+  std::string language_marks = "source";                       // of a decoder beside an encoder
   std::string transformer_decoder_autoreg = "self-attention";  // of a decoder beside an encoder
   std::vector<int64_t> dim_vocabs = {0};                       // as trained: one size, or the source's and the target's
 
@@ -61,6 +63,12 @@ struct EncoderDecoderConfig : ModelConfig {
                 "how the decoder sees the words before: self-attention, or a recurrent unit with a state of --dim-emb "
                 "numbers in its place (ssru: Marian's rnn with --dec-cell ssru)",
                 "self-attention|ssru"),
+            choice("output-bias", &C::output_bias, "bias of the output layer: learned, or none (M2M100, NLLB)",
+                   "learned|none"),
+            choice("language-marks", &C::language_marks,
+                   "marks such as >>de<< in the vocabularies: of the wanted language, at the beginning of the source "
+                   "(OPUS-MT), or of both sides, each at the beginning of its own (M2M100, NLLB)",
+                   "source|both"),
             field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
             field(
                 "clause-flags", &C::clause_flags,
@@ -79,8 +87,9 @@ struct DecoderConfig : ModelConfig {
         stack_fields(dec_depth_field()),
         std::tuple(tied_embeddings_field("embeddings are the output layer's weights"),
                    max_positions_field("rows of learned position vectors; no longer text can be read or made"),
-                   norm_epsilon_field(), transformer_biases_field(), transformer_dim_head_field(),
-                   transformer_norm_qk_field(), embedding_scale_field(), dim_vocabs_field()),
+                   norm_epsilon_field(), norm_gain_field(), transformer_biases_field(), transformer_dim_head_field(),
+                   transformer_norm_qk_field(), attention_scalar_field(), positions_layers_field(),
+                   embedding_scale_field(), dim_vocabs_field()),
         attention_fields("exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1",
                          decoder_field()));
   }

@@ -5,6 +5,7 @@
 
 #include "fovea/base/test_message.h"
 #include "fovea/spec/config_yaml.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::model_config_decoder_test {
 namespace {
@@ -172,6 +173,37 @@ TEST(DecoderConfig, LearnedPositionsBoundTheText) {
   config.transformer_positions = "rotary+learned";
   EXPECT_EQ(longest_text(config, 500), 99);
   EXPECT_EQ(longest_text(config, 50), 50);
+}
+
+TEST(DecoderConfig, PositionsByLayer) {
+  DecoderConfig config;
+  config.transformer_positions = "rotary(500)";
+  config.positions_layers = {"decoder.2-4=rotary(20,factor=2)", "decoder.3=none"};
+  EXPECT_NO_THROW(validate(config));
+  const auto base = [&](int64_t layer) {
+    const auto rotary = rotary_of(config, Sublayer::kDecoder, layer);
+    return rotary ? rotary->base / rotary->factor : 0;
+  };
+  for (const auto& [layer, expected] : {std::pair<int64_t, double>{0, 500}, {1, 10}, {2, 0}, {3, 10}, {4, 500}})
+    EXPECT_EQ(base(layer), expected) << layer;
+  config.transformer_positions = "learned";
+  EXPECT_EQ(base(0), 0);
+  EXPECT_EQ(base(1), 10);
+  const auto refusal = [&](const std::string& entry) {
+    config.positions_layers = {entry};
+    return decoder_refusal(config);
+  };
+  EXPECT_THAT(refusal("decoder.7=rotary"),
+              HasSubstr("--positions-layers: got layer 7 in 'decoder.7=rotary'; the model has 6 there"));
+  EXPECT_THAT(refusal("encoder.1=rotary"), HasSubstr("the model has no encoder"));
+  EXPECT_THAT(refusal("decoder.1=alibi"),
+              HasSubstr("got 'alibi'; expected rotary, with its arguments or without, or "));
+  EXPECT_THAT(refusal("decoder.1=rotary+alibi"), HasSubstr("got 'rotary+alibi'; expected rotary"));
+  EXPECT_THAT(refusal("decoder.1=rotary(0)"), HasSubstr("expected a base between 1 and"));
+  EXPECT_THAT(refusal("1-2"), HasSubstr("expected WHERE.LAYERS=SPEC"));
+  config.transformer_dim_head = 7;
+  EXPECT_THAT(refusal("decoder.1=rotary"), HasSubstr("rotary turns pairs of numbers, and each head has 7"));
+  EXPECT_EQ(refusal("decoder.1=none"), "nothing was thrown");
 }
 
 TEST(DecoderConfig, ReadsBackAsYaml) {

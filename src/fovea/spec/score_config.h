@@ -19,7 +19,7 @@ constexpr auto pair_batch_fields() {
 
 // Log-probabilities of given translations under a trained model.
 struct ScoreConfig : ModelOptions, LogOptions {
-  std::string output = "-";
+  std::string output = "-", source_lang, target_lang;
   std::vector<std::string> train_sets;
   bool summary = false;
   int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 100, max_length = 1000;
@@ -30,6 +30,9 @@ struct ScoreConfig : ModelOptions, LogOptions {
         named("train-sets", &C::train_sets, "source and target text to score, one sentence per line, may be compressed",
               "t"),
         named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
+        field("source-lang", &C::source_lang,
+              "language of the source, whose mark stands before each line: the code in a mark of the model"),
+        field("target-lang", &C::target_lang, "language of the target, by the code in a mark of the model"),
         field("summary", &C::summary, "sums over the whole text and a signature instead of one line per sentence"));
     const auto model = ModelOptions::fields(
         "float32|bfloat16|int8", "type of matrix products and activations; int8: of the layers' products only");

@@ -55,7 +55,9 @@ int64_t head_dim_of(const StackConfig& config) {
   return config.transformer_dim_head > 0 ? config.transformer_dim_head : config.dim_emb / config.transformer_heads;
 }
 
-bool has_gated_feed_forward(const StackConfig& config) { return config.transformer_ffn_activation.ends_with("glu"); }
+bool has_gated_feed_forward(const StackConfig& config) {
+  return config.transformer_ffn_activation == "swiglu" || config.transformer_ffn_activation.starts_with("geglu");
+}
 
 bool has_learned_positions(const StackConfig& config) {
   return find_scheme<Learned>(parse_positions(config.transformer_positions)).has_value();

@@ -81,6 +81,9 @@ struct StackConfig : RoutingConfig, SpanConfig {
   std::string transformer_norm_qk = "none";
   int64_t transformer_dim_head = 0;      // 0: dim_emb / transformer_heads
   std::string embedding_scale = "root";  // of a decoder without an encoder
+  std::string norm_gain = "plain";
+  double attention_scalar = 0;                // 0: the width of an attention head
+  std::vector<std::string> positions_layers;  // read by rotary_of() in layer_override.h
 
   // `depths` are the fields of the family's numbers of layers.
   template <class... Depths>
@@ -95,8 +98,10 @@ struct StackConfig : RoutingConfig, SpanConfig {
                    "the decoder's cache shrinks (0: one for each query head)",
                    0, 1024),
             number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
-            choice("transformer-norm", &C::transformer_norm, "norm after each block's residual, or before the block",
-                   "post|pre"),
+            choice("transformer-norm", &C::transformer_norm,
+                   "norm after each block's residual, before the block, or before the block and of its output too, "
+                   "before the residual (sandwich: Gemma 3)",
+                   "post|pre|sandwich"),
             choice("transformer-norm-kind", &C::transformer_norm_kind,
                    "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
             field(
@@ -105,10 +110,9 @@ struct StackConfig : RoutingConfig, SpanConfig {
                 "and keys of self-attention), shaw(R), transformer-xl or alibi (add to the scores of self-attention), "
                 "e.g. learned+rotary, image (vectors of row, column and channel, added), or none"),
             choice("transformer-ffn-activation", &C::transformer_ffn_activation,
-                   "between the two feed-forward layers; swish is x sigmoid(x); geglu and swiglu gate one half of the "
-                   "first "
-                   "layer by the other",
-                   "relu|gelu|swish|geglu|swiglu"),
+                   "between the two feed-forward layers; swish is x sigmoid(x); -tanh: the approximation of gelu by "
+                   "tanh; geglu and swiglu gate one half of the first layer by the other",
+                   "relu|gelu|gelu-tanh|swish|geglu|geglu-tanh|swiglu"),
             number("transformer-dropout", &C::transformer_dropout, "dropout on embeddings and residuals", 0, 0.99),
             number("transformer-dropout-attention", &C::transformer_dropout_attention, "dropout on attention weights",
                    0, 0.99),
@@ -144,6 +148,21 @@ struct StackConfig : RoutingConfig, SpanConfig {
   static constexpr auto embedding_scale_field() {
     return choice("embedding-scale", &StackConfig::embedding_scale,
                   "multiply the embeddings by the root of --dim-emb, or not (Llama, Qwen2)", "root|one");
+  }
+  static constexpr auto norm_gain_field() {
+    return choice("norm-gain", &StackConfig::norm_gain,
+                  "gains of norms are their weights w, or 1 + w (zero-centered: Gemma)", "plain|zero-centered");
+  }
+  static constexpr auto attention_scalar_field() {
+    return number("attention-scalar", &StackConfig::attention_scalar,
+                  "scores of self-attention are divided by the root of this number (Gemma's query_pre_attn_scalar; 0: "
+                  "the width of an attention head)",
+                  0, 1e6);
+  }
+  static constexpr auto positions_layers_field() {
+    return field("positions-layers", &StackConfig::positions_layers,
+                 "exceptions to rotary positions: decoder.LAYERS=rotary(...) or decoder.LAYERS=none, e.g. "
+                 "decoder.1-5=rotary(10000), layers from 1");
   }
 };
 

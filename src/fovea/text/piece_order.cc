@@ -46,10 +46,10 @@ Parts parts_of(std::string_view model, const std::string& name) {
   return parts;
 }
 
-std::string new_piece(std::string_view text) {
+std::string new_piece(std::string_view text, NewPieces how) {
   uint64_t kind = proto::kUnusedPiece;
   if (is_language_mark(text)) kind = proto::kUserPiece;
-  if (text == "<pad>" || text == "</s>") kind = proto::kControlPiece;
+  if (text == "<pad>" || text == "</s>" || how == NewPieces::kPrintNothing) kind = proto::kControlPiece;
   std::string message;
   put_protobuf_bytes(message, proto::kPieceText, text);
   put_protobuf_float(message, proto::kPieceScore, 0);
@@ -59,7 +59,8 @@ std::string new_piece(std::string_view text) {
 
 }  // namespace
 
-OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name) {
+OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name,
+                              NewPieces new_pieces) {
   Parts parts = parts_of(model, name);
   OrderedModel ordered;
   bool has_unknown = false, has_end = false;
@@ -67,7 +68,7 @@ OrderedModel with_piece_order(std::string_view model, const std::vector<std::str
     const auto found = parts.pieces.find(text);
     has_end |= text == "</s>";
     if (found == parts.pieces.end()) {
-      put_protobuf_bytes(ordered.bytes, proto::kPieces, new_piece(text));
+      put_protobuf_bytes(ordered.bytes, proto::kPieces, new_piece(text, new_pieces));
       continue;
     }
     if (found->second.used) throw Error(cat(name, ": the piece '", text, "' has two numbers"));

@@ -16,7 +16,10 @@ struct OrderedModel {
 // splits text as before, as long as no piece is dropped. Pieces of the list that the model does not have are never made
 // from text: ">>de<<", a mark of the wanted language, is the exception, and stands for itself in the text. At the
 // beginning of a line, a mark stands alone, and what follows is split as a line of its own (Vocab). <pad> and </s>
-// print nothing. Throws an Error that begins with `name`.
-OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name);
+// print nothing, and with kPrintNothing no piece that the model does not have does, marks neither. Throws an Error that
+// begins with `name`.
+enum class NewPieces : uint8_t { kPrintTheirName, kPrintNothing };
+OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name,
+                              NewPieces new_pieces = NewPieces::kPrintTheirName);
 
 }  // namespace fovea::text

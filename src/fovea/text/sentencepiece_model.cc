@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fovea/base/protobuf.h"
+#include "fovea/base/strings.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -78,17 +79,18 @@ struct Encoding {
 };
 
 void read_piece(std::string_view message, ModelSpec& spec, Encoding& encoding) {
-  bool is_of_user = false;
+  bool is_of_user = false, is_control = false;
   std::string_view text;
   all_protobuf_fields(message, [&](const ProtobufField& field) {
     if (field.number == proto::kPieceText && field.bytes) text = *field.bytes;
     if (field.number != proto::kPieceKind || !field.value) return true;
     encoding.has_usual_pieces &= *field.value >= proto::kNormalPiece && *field.value <= proto::kControlPiece;
     is_of_user = *field.value == proto::kUserPiece;
+    is_control = *field.value == proto::kControlPiece;
     return true;
   });
   spec.has_plain_blanks |= is_of_user && text.find(' ') != std::string_view::npos;
-  if (is_of_user && is_language_mark(text)) spec.marks.emplace_back(text);
+  if ((is_of_user || is_control) && is_language_mark(text)) spec.marks.emplace_back(text);
 }
 
 void read_trainer_spec(std::string_view message, ModelSpec& spec, Encoding& encoding) {
@@ -155,6 +157,10 @@ std::string normalizer_spec(VocabType type) {
 bool is_language_mark(std::string_view text) {
   return text.size() > 4 && text.starts_with(">>") && text.ends_with("<<");
 }
+
+std::string language_mark(std::string_view code) { return cat(">>", code, "<<"); }
+
+std::string code_of_mark(std::string_view mark) { return std::string(mark.substr(2, mark.size() - 4)); }
 
 std::string_view leading_language_mark(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));

@@ -33,10 +33,14 @@ struct ModelSpec {
   bool has_usual_blanks = true;          // a blank stands before a word, as U+2581
   bool has_plain_blanks = false;         // in pieces that are found before a line is encoded
   bool is_counted = false;               // write_counted_model() would give a model that encodes as this one
-  std::vector<std::string> marks;        // pieces of is_language_mark() that came after the model's training
+  std::vector<std::string> marks;        // pieces of is_language_mark() that came after the model's training; control
+                                         // pieces print nothing, pieces of the user themselves
 };
 // Whether a piece is a mark of the wanted language, such as ">>fra<<", which OPUS-MT puts before the pieces of a line.
 bool is_language_mark(std::string_view text);
+// ">>fra<<" of "fra", and the other way round.
+std::string language_mark(std::string_view code);
+std::string code_of_mark(std::string_view mark);
 // The mark at the beginning of a text, behind blanks; empty if there is none. A vocabulary need not have it.
 std::string_view leading_language_mark(std::string_view text);
 

@@ -366,6 +366,17 @@ std::optional<int64_t> Vocab::find(std::string_view piece) const {
   return id;
 }
 
+std::vector<std::string> Vocab::language_codes() const {
+  std::vector<std::string> codes;
+  for (const auto& [mark, id] : model_->marks) codes.push_back(code_of_mark(mark));
+  return codes;
+}
+
+std::optional<int64_t> Vocab::language_piece(std::string_view code) const {
+  const auto found = model_->marks.find(language_mark(code));
+  return found == model_->marks.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string Vocab::piece(int64_t id) const { return model_->processor.IdToPiece(checked(id)); }
 
 bool Vocab::is_byte(int64_t id) const { return model_->processor.IsByte(checked(id)); }

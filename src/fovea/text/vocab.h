@@ -82,6 +82,10 @@ class Vocab {
   bool splits_at_blanks() const;
   bool splits_anywhere() const;
   bool has_blank_runs() const;
+  // The codes of the marks of languages, such as "de" for the piece ">>de<<", in the order of the alphabet, and the
+  // piece of a code. Encoding reads a mark at the beginning of a line as that piece (piece_order.h).
+  std::vector<std::string> language_codes() const;
+  std::optional<int64_t> language_piece(std::string_view code) const;
   const std::string& bytes() const;  // the serialised model, as the file has it
 
  private:

@@ -10,7 +10,8 @@
 // T is float, or uint16_t for the bits of bfloat16; all is computed in float.
 namespace fovea::kernels {
 
-enum class Gate : uint8_t { kGelu, kSilu };  // f(a): a Phi(a), exact; a sigmoid(a)
+// f(a): a Phi(a), exact; a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2; a sigmoid(a).
+enum class Gate : uint8_t { kGelu, kGeluTanh, kSilu };
 enum class Units : uint8_t { kGated, kPlain };
 
 template <class T>

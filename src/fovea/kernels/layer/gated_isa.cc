@@ -27,6 +27,12 @@ inline Activated activated(F a) {
   if constexpr (kGate == Gate::kGelu) {
     const Normal of = normal(a);
     return {a * of.cdf, fma(a * set(0.398942280F), of.bell, of.cdf)};  // 1 / sqrt(2 pi)
+  } else if constexpr (kGate == Gate::kGeluTanh) {
+    // (1 + tanh u) / 2 is sigmoid(2 u), and 2 u = a (c + d a^2) with c = 2 sqrt(2 / pi), d = 0.044715 c. Beyond 12,
+    // where a^2 might overflow, the sigmoid is 0 or 1 in float.
+    const F near = min(max(a, set(-12)), set(12)), square = near * near;
+    const F open = sigmoid(near * fma(set(0.0713548163F), square, set(1.59576912F)));
+    return {a * open, fma(a * open * (set(1) - open), fma(set(0.214064449F), square, set(1.59576912F)), open)};
   } else {
     const F open = sigmoid(a);
     return {a * open, open * fma(a, set(1) - open, set(1))};
@@ -84,6 +90,7 @@ template <class Job>
 void run_job(const Job& job, Executor& executor) {
   if (job.width == 0) return;
   if (job.gate == Gate::kGelu) return run_units<Gate::kGelu>(job, executor);
+  if (job.gate == Gate::kGeluTanh) return run_units<Gate::kGeluTanh>(job, executor);
   run_units<Gate::kSilu>(job, executor);
 }
 

@@ -16,11 +16,18 @@ using testing::widened;
 
 constexpr int64_t kSeed = 5;
 
+// The argument of the tanh.
+double inside(double a) { return std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a); }
+
 // f(a) in double, and its derivative by a central difference: its own error is the third derivative, of at most about
 // 1, times 1e-8 / 6.
 double activation(Gate gate, double a) {
+  if (gate == Gate::kGeluTanh) return a / (1 + std::exp(-2 * inside(a)));
   return gate == Gate::kGelu ? a * std::erfc(-a * std::sqrt(0.5)) / 2 : a / (1 + std::exp(-a));
 }
+// The factor by which the roundings of an activation may grow: an exponential's relative error is the error of its
+// argument, which is computed by several roundings where it is not a itself.
+double growth(Gate gate, double a) { return gate == Gate::kGeluTanh ? 1 + 2 * std::abs(inside(a)) : 1; }
 double slope(Gate gate, double a) { return (activation(gate, a + 1e-4) - activation(gate, a - 1e-4)) / 2e-4; }
 
 template <class T>
@@ -55,11 +62,12 @@ void check_gated(const GatedProblem<T>& p, Executor& executor) {
       const double factor = kept ? 1 / (1 - double{p.rate}) : 0, grad = p.grad_out.exact[at] * factor;
       want[at] = activation(p.gate, a) * b * factor;
       // A factor of up to four roundings each in the activation, its slope and the products.
-      size[at] = 2 * std::abs(want[at]);
+      size[at] = 2 * growth(p.gate, a) * std::abs(want[at]);
       want_grad[2 * r * p.width + i] = grad * b * slope(p.gate, a);
-      grad_size[2 * r * p.width + i] = 2 * std::abs(grad * b);  // the slope's parts are below 1.2 and may cancel
+      // The slope's parts are below 1.2 and may cancel.
+      grad_size[2 * r * p.width + i] = 2 * growth(p.gate, a) * std::abs(grad * b);
       want_grad[(2 * r + 1) * p.width + i] = grad * activation(p.gate, a);
-      grad_size[(2 * r + 1) * p.width + i] = 2 * std::abs(grad * activation(p.gate, a));
+      grad_size[(2 * r + 1) * p.width + i] = 2 * growth(p.gate, a) * std::abs(grad * activation(p.gate, a));
     }
   }
   expect_close(out, want, size);
@@ -67,7 +75,7 @@ void check_gated(const GatedProblem<T>& p, Executor& executor) {
 }
 
 TEST(GatedKernel, IsItsDefinitionAtEveryLevel) {
-  for (const Gate gate : {Gate::kGelu, Gate::kSilu}) {
+  for (const Gate gate : {Gate::kGelu, Gate::kGeluTanh, Gate::kSilu}) {
     for (const float rate : {0.0F, 0.3F}) {
       for (const auto& [rows, width, gap] : {std::array<int64_t, 3>{1, 1, 0}, {70, 37, 3}, {3, 160, 0}, {200, 70, 0}}) {
         const GatedProblem<float> in_float{gate, rate, rows, width, gap};
@@ -85,7 +93,7 @@ TEST(GatedKernel, IsItsDefinitionAtEveryLevel) {
 }
 
 TEST(GatedKernel, UnitsWithoutAGateAreTheirDefinitionAtEveryLevel) {
-  for (const Gate gate : {Gate::kGelu, Gate::kSilu}) {
+  for (const Gate gate : {Gate::kGelu, Gate::kGeluTanh, Gate::kSilu}) {
     for (const float rate : {0.0F, 0.3F}) {
       const int64_t rows = 70, width = 37, stride = 40;
       const auto x = normals<float>(rows * stride, 1), grad_out = normals<float>(rows * width, 2);
@@ -94,8 +102,8 @@ TEST(GatedKernel, UnitsWithoutAGateAreTheirDefinitionAtEveryLevel) {
         const double a = x.exact[at / width * stride + at % width];
         const bool kept = rate == 0 || element_survives(kSeed, at, dropout_threshold(rate));
         const double factor = kept ? 1 / (1 - double{rate}) : 0, grad = grad_out.exact[at] * factor;
-        want.push_back(activation(gate, a) * factor), size.push_back(2 * std::abs(want.back()));
-        want_grad.push_back(grad * slope(gate, a)), grad_size.push_back(2 * std::abs(grad));
+        want.push_back(activation(gate, a) * factor), size.push_back(2 * growth(gate, a) * std::abs(want.back()));
+        want_grad.push_back(grad * slope(gate, a)), grad_size.push_back(2 * growth(gate, a) * std::abs(grad));
       }
       at_every_level([&] {
         std::vector<float> out(rows * width), grad_x(rows * width);
@@ -118,7 +126,7 @@ TEST(GatedKernel, UnitsWithoutAGateAreTheirDefinitionAtEveryLevel) {
 TEST(GatedKernel, KeepsItsLimits) {
   const std::vector<float> x = {200, -200, 30, -30, 0, std::nanf(""), /*b:*/ 1, 1, 1, 1, 1, 1}, ones(6, 1);
   at_every_level([&] {
-    for (const Gate gate : {Gate::kGelu, Gate::kSilu}) {
+    for (const Gate gate : {Gate::kGelu, Gate::kGeluTanh, Gate::kSilu}) {
       std::vector<float> out(6), grad_x(12);
       SerialExecutor executor;
       gated(GatedForward<float>{.x = x.data(), .out = out.data(), .rows = 1, .width = 6, .x_stride = 12, .gate = gate},

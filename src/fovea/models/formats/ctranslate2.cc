@@ -313,6 +313,8 @@ void require_expressible(const EncoderDecoderConfig& config) {
   if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
     refuse("heads of keys that several query heads share");
   if (config.clause_flags) refuse("clause flags in its vocabulary");
+  if (config.transformer_norm == "sandwich") refuse("norms before and behind each block");
+  if (config.language_marks == "both") refuse("marks of languages on both sides, which we call otherwise");
   if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
   if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
 }

@@ -1,6 +1,7 @@
 #include "fovea/models/formats/foreign_model.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
@@ -45,7 +46,7 @@ ModelTables tables_of(const ForeignModel& model) {
   tables.source = weights.at(shared ? "embeddings.weight" : "encoder.embeddings.weight");
   tables.target = weights.at(shared ? "embeddings.weight" : "decoder.embeddings.weight");
   if (!config.tied_embeddings_all && !config.tied_embeddings) tables.output = weights.at("output.weight");
-  tables.bias = weights.at("output.bias");
+  tables.bias = config.output_bias == "none" ? at::zeros({config.dim_vocabs.at(1)}) : weights.at("output.bias");
   return tables;
 }
 
@@ -62,7 +63,7 @@ void add_tables(const ModelTables& tables, ForeignModel& model) {
     model.weights["decoder.embeddings.weight"] = tables.target;
   }
   if (!tied) model.weights["output.weight"] = tables.output;
-  model.weights["output.bias"] = tables.bias;
+  if (tables.bias.defined()) model.weights["output.bias"] = tables.bias;
 }
 
 std::string first_sparse_attention(const ModelConfig& config) {

@@ -27,13 +27,15 @@ struct ForeignFiles {
   bool source_eos = false;          // the source ends with </s> although the folder leaves it to its tokeniser
 };
 
-// The tables of a model whatever is tied in it. `output` is undefined if it is the target's.
+// The tables of a model whatever is tied in it. `output` is undefined if it is the target's. A model without a bias has
+// zeros.
 struct ModelTables {
   at::Tensor source, target;  // [V, M]
   at::Tensor output, bias;    // [V, M], [V]
 };
 ModelTables tables_of(const ForeignModel& model);
-// Adds them to the weights, and says in the configuration what is tied: tables that are one tensor.
+// Adds them to the weights, a bias if it is defined, and says in the configuration what is tied: tables that are one
+// tensor.
 void add_tables(const ModelTables& tables, ForeignModel& model);
 
 // The first mechanism of a layer that is not full attention, which no other system computes; empty if all are full.

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -10,14 +11,17 @@
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/foreign_names.h"
 #include "fovea/models/formats/hugging_face_files.h"
+#include "fovea/models/formats/m2m100_vocabulary.h"
 #include "fovea/models/formats/piece_ids.h"
 #include "fovea/models/formats/tensor_folder.h"
+#include "fovea/spec/positions.h"
 #include "fovea/text/json_values.h"
 
 namespace fovea::models {
 namespace {
 
 using text::Json;
+using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
@@ -25,8 +29,10 @@ constexpr const char* kWeights = "model.safetensors";
 std::vector<std::string> hugging_face_names(const TensorPlace& place) {
   static const std::map<std::string_view, std::string_view> kBlocks = {
       {"self_attention", "self_attn"}, {"cross_attention", "encoder_attn"}, {"feed_forward", "final"}};
-  const std::string base = cat("model.", place.in_decoder ? "decoder" : "encoder", ".layers.", place.layer, ".");
+  const std::string side = cat("model.", place.in_decoder ? "decoder" : "encoder", ".");
   const std::string_view part = place.is_bias ? ".bias" : ".weight";
+  if (place.layer < 0) return {cat(side, "layer_norm", part)};
+  const std::string base = cat(side, "layers.", place.layer, ".");
   const std::string_view block = kBlocks.at(place.block);
   if (place.projections.empty()) return {cat(base, block, "_layer_norm", part)};
   if (place.block == "feed_forward") return {cat(base, place.projections == "in" ? "fc1" : "fc2", part)};
@@ -77,7 +83,7 @@ ModelTables take_tables(TensorTaker& tensors, const EncoderDecoderConfig& config
   } else {
     tables.output = tensors.take("lm_head.weight", {target, width});
   }
-  tables.bias = tensors.take("final_logits_bias", {1, target}).flatten();
+  if (config.output_bias == "learned") tables.bias = tensors.take("final_logits_bias", {1, target}).flatten();
   return tables;
 }
 
@@ -102,6 +108,142 @@ void require_zero_start(const Json& json, const ForeignModel& model, const std::
     throw Error(cat(origin, ": eos_token_id: got ", end, "; expected ", model.target.eos(), ", the number of </s>"));
 }
 
+// M2M100ForConditionalGeneration: norms before the blocks, positions that begin behind the padding's number, no bias of
+// the output layer, and a decoder that reads </s> and then the token of its language.
+void read_m2m100(const Json& json, const std::string& origin, EncoderDecoderConfig& config) {
+  const auto require = [&](const char* name, bool expected) {
+    if (text::json_truth(json, name, origin).value_or(true) != expected)
+      throw Error(cat(origin, ": ", name, ": got ", expected ? "false" : "true", "; expected ",
+                      expected ? "true" : "false", ", as in M2M100 and NLLB"));
+  };
+  require("scale_embedding", true);
+  require("tie_word_embeddings", true);
+  // The vector at the padding's number is zeros; a text has those behind it.
+  const int64_t padding =
+      text::find_json(json, "pad_token_id") == nullptr ? 1 : text::json_number(json, "pad_token_id", {0, 1}, origin);
+  Sinusoidal positions;
+  positions.first = static_cast<double>(padding + 1);
+  config.transformer_positions = print({positions});
+  config.transformer_norm = "pre";
+  config.decoder_start = "eos";
+  config.output_bias = "none";
+  config.language_marks = "both";
+}
+
+// MarianMTModel: norms behind the blocks, and a decoder that begins with zeros.
+void read_marian_kind(const Json& json, const std::string& origin, EncoderDecoderConfig& config) {
+  const auto truth = [&](const char* name, bool usual) { return text::json_truth(json, name, origin).value_or(usual); };
+  if (!truth("scale_embedding", false))
+    throw Error(cat(origin, ": scale_embedding: got false; expected true, as in models that came from Marian"));
+  if (truth("normalize_before", false) || truth("add_final_layer_norm", false) || truth("normalize_embedding", false))
+    throw Error(cat(origin,
+                    ": normalize_before, add_final_layer_norm, normalize_embedding: expected false, as "
+                    "MarianMTModel computes"));
+  if (!truth("static_position_embeddings", true))
+    throw Error(cat(origin, ": static_position_embeddings: got false; expected computed positions"));
+  config.transformer_positions = "sinusoidal(first=0,paper)";
+  config.transformer_norm = "post";
+  config.decoder_start = "zeros";
+}
+
+// Throws an Error unless the decoder begins with </s>.
+void require_end_start(const Json& json, const text::Vocab& vocab, const std::string& origin) {
+  for (const char* name : {"decoder_start_token_id", "eos_token_id"}) {
+    if (text::find_json(json, name) == nullptr) continue;
+    const int64_t got = text::json_number(json, name, {0, vocab.size() - 1}, origin);
+    if (got != vocab.eos())
+      throw Error(cat(origin, ": ", name, ": got ", got, "; expected ", vocab.eos(), ", the number of </s>"));
+  }
+}
+
+bool is_m2m100(const EncoderDecoderConfig& config) { return config.language_marks == "both"; }
+
+ForeignModel read_m2m100_folder(EncoderDecoderConfig config, const Json& json, const std::filesystem::path& folder) {
+  const std::string config_path = folder / kConfig, weights_path = weights_file(folder);
+  text::Vocab vocab = read_m2m100_vocabulary(folder, config.dim_vocabs.at(0));
+  require_end_start(json, vocab, config_path);
+  ForeignModel model = {std::move(config), {}, vocab, vocab};
+  TensorTaker tensors(read_tensor_folder(folder), weights_path, kConfig);
+  model.weights = take_all(tensors, layer_lines(model.config, hugging_face_names));
+  add_tables(take_tables(tensors, model.config, weights_path), model);
+  // Positions that transformers computes, and numbers of versions.
+  for (const std::string side : {"model.encoder.", "model.decoder."})
+    for (const char* name : {"embed_positions.weights", "embed_positions._float_tensor", "version"})
+      tensors.drop(side + name);
+  tensors.require_empty();
+  return model;
+}
+
+void require_m2m100_architecture(const EncoderDecoderConfig& config) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(cat("--to huggingface: the model has ", what, ", which M2M100ForConditionalGeneration does not have"));
+  };
+  if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
+  if (config.transformer_norm != "pre" || config.transformer_norm_kind != "layer")
+    refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
+  if (config.norm_epsilon != 0 && config.norm_epsilon != 1e-5)
+    refuse(cat("the norm epsilon ", shortest(config.norm_epsilon)));
+  const PositionSchemes positions = parse_positions(config.transformer_positions);
+  const auto sinusoidal = find_scheme<Sinusoidal>(positions);
+  if (positions.size() != 1 || !sinusoidal || sinusoidal->paper || sinusoidal->first < 1)
+    refuse(cat("the positions ", config.transformer_positions));
+  if (config.decoder_start != "eos") refuse("a decoder that begins with zeros");
+  if (config.output_bias != "none") refuse("a bias of the output layer (--output-bias)");
+  if (has_gated_feed_forward(config) || config.transformer_ffn_activation == "gelu-tanh")
+    refuse(cat("the activation ", config.transformer_ffn_activation));
+  if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
+    refuse("heads of keys that several query heads share");
+  if (!config.tied_embeddings_all) refuse("more than one table of embeddings (--tied-embeddings-all)");
+  if (config.clause_flags) refuse("clause flags in its vocabulary");
+  if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
+}
+
+void write_m2m100_folder(const ForeignModel& model, const std::filesystem::path& folder) {
+  const EncoderDecoderConfig& config = model.config;
+  require_m2m100_architecture(config);
+  const auto padding =
+      static_cast<int64_t>(find_scheme<Sinusoidal>(parse_positions(config.transformer_positions))->first) - 1;
+  if (model.target.piece(padding) != "<pad>")
+    throw Error(cat("--to huggingface: the piece of the number ", padding, " is '", model.target.piece(padding),
+                    "'; expected <pad>, behind which positions begin in M2M100ForConditionalGeneration"));
+  write_m2m100_vocabulary(model.target, folder);
+  nn::NamedTensors tensors = foreign_tensors(model.weights, layer_lines(config, hugging_face_names));
+  tensors["model.shared.weight"] = tables_of(model).target;
+  write_file(folder / kWeights, nn::print_safetensors(tensors, {{"format", "pt"}}));
+  const std::string& activation = config.transformer_ffn_activation;
+  const int64_t end = model.target.eos(), begin = model.target.find("<s>").value_or(end);
+  const WrittenJson json = {{"architectures", {"M2M100ForConditionalGeneration"}},
+                            {"model_type", "m2m_100"},
+                            {"is_encoder_decoder", true},
+                            {"vocab_size", config.dim_vocabs.at(1)},
+                            {"d_model", config.dim_emb},
+                            {"encoder_layers", config.enc_depth},
+                            {"decoder_layers", config.dec_depth},
+                            {"encoder_attention_heads", config.transformer_heads},
+                            {"decoder_attention_heads", config.transformer_heads},
+                            {"encoder_ffn_dim", config.transformer_dim_ffn},
+                            {"decoder_ffn_dim", config.transformer_dim_ffn},
+                            {"activation_function", activation == "swish" ? "silu" : activation},
+                            {"dropout", config.transformer_dropout},
+                            {"attention_dropout", config.transformer_dropout_attention},
+                            {"activation_dropout", config.transformer_dropout_ffn},
+                            {"max_position_embeddings", 1024},
+                            {"scale_embedding", true},
+                            {"tie_word_embeddings", true},
+                            {"pad_token_id", padding},
+                            {"bos_token_id", begin},
+                            {"eos_token_id", end},
+                            {"decoder_start_token_id", end},
+                            {"torch_dtype", "float32"}};
+  write_file(folder / kConfig, json.dump(2) + "\n");
+  const WrittenJson generation = {{"pad_token_id", padding},
+                                  {"bos_token_id", begin},
+                                  {"eos_token_id", end},
+                                  {"decoder_start_token_id", end},
+                                  {"max_length", 200}};
+  write_file(folder / "generation_config.json", generation.dump(2) + "\n");
+}
+
 }  // namespace
 
 EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const std::string& origin) {
@@ -111,7 +253,8 @@ EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const st
   };
   const auto number = [&](const char* name, int64_t most) { return text::json_number(json, name, {1, most}, origin); };
   const auto truth = [&](const char* name, bool usual) { return text::json_truth(json, name, origin).value_or(usual); };
-  text::require_json_word(word("model_type", "marian"), "model_type", {"marian"}, origin);
+  const std::string kind = word("model_type", "marian");
+  text::require_json_word(kind, "model_type", {"marian", "m2m_100"}, origin);
   EncoderDecoderConfig config;
   config.dim_emb = number("d_model", 65536);
   config.enc_depth = number("encoder_layers", 1000);
@@ -125,24 +268,14 @@ EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const st
   };
   require_same("decoder_attention_heads", config.transformer_heads);
   require_same("decoder_ffn_dim", config.transformer_dim_ffn);
-  if (!truth("scale_embedding", false))
-    throw Error(cat(origin, ": scale_embedding: got false; expected true, as in models that came from Marian"));
-  if (truth("normalize_before", false) || truth("add_final_layer_norm", false) || truth("normalize_embedding", false))
-    throw Error(cat(origin,
-                    ": normalize_before, add_final_layer_norm, normalize_embedding: expected false, as "
-                    "MarianMTModel computes"));
-  if (!truth("static_position_embeddings", true))
-    throw Error(cat(origin, ": static_position_embeddings: got false; expected computed positions"));
-  config.transformer_ffn_activation = word("activation_function", "swish");
+  kind == "marian" ? read_marian_kind(json, origin, config) : read_m2m100(json, origin, config);
+  config.transformer_ffn_activation = word("activation_function", kind == "marian" ? "swish" : "relu");
   if (config.transformer_ffn_activation == "silu") config.transformer_ffn_activation = "swish";
   text::require_json_word(config.transformer_ffn_activation, "activation_function", {"relu", "gelu", "swish"}, origin);
   config.transformer_dropout = text::json_rate(json, "dropout", 0.1, 0.99, origin);
   config.transformer_dropout_attention = text::json_rate(json, "attention_dropout", 0, 0.99, origin);
   config.transformer_dropout_ffn = text::json_rate(json, "activation_dropout", 0, 0.99, origin);
-  config.transformer_norm = "post";
   config.transformer_norm_kind = "layer";
-  config.transformer_positions = "sinusoidal(first=0,paper)";
-  config.decoder_start = "zeros";
   config.norm_epsilon = 1e-5;
   const int64_t source = number("vocab_size", 1 << 24);
   const int64_t target =
@@ -164,9 +297,10 @@ ForeignModel read_hugging_face(const ForeignFiles& files) {
   require_file(config_path, "model");
   const std::string text = read_text_file(config_path);
   EncoderDecoderConfig config = parse_hugging_face_config(text, config_path);
+  const Json json = text::parse_json_object(text, config_path);
+  if (is_m2m100(config)) return read_m2m100_folder(std::move(config), json, folder);
   VocabPair vocabs = folder_vocabs(folder, !config.tied_embeddings_all && !config.tied_embeddings_src);
   ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
-  const Json json = text::parse_json_object(text, config_path);
   TensorTaker tensors(read_tensor_folder(folder), weights_path, kConfig);
   model.weights = take_all(tensors, layer_lines(model.config, hugging_face_names));
   add_tables(take_tables(tensors, model.config, weights_path), model);
@@ -177,6 +311,7 @@ ForeignModel read_hugging_face(const ForeignFiles& files) {
 }
 
 void write_hugging_face(const ForeignModel& model, const std::filesystem::path& folder) {
+  if (is_m2m100(model.config)) return write_m2m100_folder(model, folder);
   require_marian_architecture(model.config);
   const PaddedModel padded = with_padding(model);
   nn::NamedTensors tensors = foreign_tensors(model.weights, layer_lines(model.config, hugging_face_names));

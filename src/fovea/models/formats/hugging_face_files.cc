@@ -72,6 +72,7 @@ void require_marian_architecture(const EncoderDecoderConfig& config) {
   if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
     refuse("heads of keys that several query heads share");
   if (config.clause_flags) refuse("clause flags in its vocabulary");
+  if (config.output_bias == "none") refuse("an output layer without a bias");
   if (config.tied_embeddings_src && !config.tied_embeddings_all)
     refuse("one table for both sides, and another output matrix");
   if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));

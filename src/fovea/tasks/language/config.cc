@@ -6,6 +6,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/adaptive_span.h"
+#include "fovea/spec/layer_override.h"
 
 namespace fovea::language {
 namespace {
@@ -20,7 +21,7 @@ std::string problem_of_routes(const LayerSpec& spec, int64_t layer, const Langua
       return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters choose among the ",
                  "tokens of a segment and have no memory; use ", causal, ", or --memory-length 0");
     // A token's positions in training count from its memory's first unit, and while generating from the text's.
-    if (find_scheme<Rotary>(parse_positions(config.transformer_positions)))
+    if (rotary_of(config, Sublayer::kDecoder, layer - 1))
       return cat(
           "--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters depend on the turn of ",
           "rotary positions, and memory moves that; use --transformer-positions shaw(R), transformer-xl or alibi, ",

@@ -74,7 +74,13 @@ class DecoderTensors {
     add(cat(own, "feed_forward.in.weight"),
         {{cat(mlp, "gate_proj.weight"), inner_}, {cat(mlp, "up_proj.weight"), inner_}}, width_);
     add(cat(own, "feed_forward.out.weight"), {{cat(mlp, "down_proj.weight"), width_}}, inner_);
-    add(cat(own, "feed_forward_norm.weight"), {{cat(their, "post_attention_layernorm.weight"), width_}}, 0);
+    const bool is_sandwich = config_.transformer_norm == "sandwich";
+    if (is_sandwich)
+      add(cat(own, "self_attention_output_norm.weight"), {{cat(their, "post_attention_layernorm.weight"), width_}}, 0);
+    const char* const before = is_sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm";
+    add(cat(own, "feed_forward_norm.weight"), {{cat(their, before, ".weight"), width_}}, 0);
+    if (is_sandwich)
+      add(cat(own, "feed_forward_output_norm.weight"), {{cat(their, "post_feedforward_layernorm.weight"), width_}}, 0);
   }
 
   const LanguageConfig& config_;

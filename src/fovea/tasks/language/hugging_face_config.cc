@@ -9,13 +9,13 @@
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/formats/tensor_index.h"
+#include "fovea/tasks/language/hugging_face_families.h"
 #include "fovea/text/json_values.h"
 
 namespace fovea::language {
 namespace {
 
 using text::Json;
-using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
 // Reads fields of the file.
 class Reader {
@@ -50,9 +50,9 @@ class Reader {
 // Scaled turns by an object of rope_scaling or rope_parameters, as transformers computes them.
 class RotaryReader {
  public:
-  RotaryReader(const Reader& reader, const char* name)
-      : reader_(reader), name_(name), object_(*reader.find(name)), place_(cat(reader.origin(), ": ", name)) {
-    if (!object_.is_object()) reader.refuse(name, text::shown_json(object_), "an object");
+  RotaryReader(const Reader& reader, std::string name, const Json& object)
+      : reader_(reader), name_(std::move(name)), object_(object), place_(cat(reader.origin(), ": ", name_)) {
+    if (!object_.is_object()) reader.refuse(name_, text::shown_json(object_), "an object");
   }
 
   // `base` is that of the fields before.
@@ -127,22 +127,15 @@ class RotaryReader {
   }
 
   const Reader& reader_;
-  const char* name_;
+  std::string name_;
   const Json& object_;
   std::string place_;
   Rotary scheme_;
 };
 
-// The rotary positions: rope_theta with rope_scaling, or all within rope_parameters, which transformers 5 writes.
-Rotary rotary_of(const Reader& reader) {
-  Rotary scheme;
-  if (reader.find("rope_theta") != nullptr) scheme.base = reader.rate("rope_theta", scheme.base, 1e12);
-  for (const char* name : {"rope_parameters", "rope_scaling"})
-    if (reader.find(name) != nullptr) scheme = RotaryReader(reader, name).read(scheme.base);
-  if (reader.rate("partial_rotary_factor", 1, 1) != 1)
-    reader.refuse("partial_rotary_factor", "a share below 1", "positions that turn whole heads");
+// The texts of positions have ranges, which parsing checks.
+Rotary checked(const Rotary& scheme, const Reader& reader) {
   if (scheme.base < 1) reader.refuse("rope_theta", shortest(scheme.base), "a number from 1 on");
-  // The texts of positions have ranges, which parsing checks.
   try {
     parse_positions(print({scheme}));
   } catch (const Error& error) {
@@ -151,26 +144,36 @@ Rotary rotary_of(const Reader& reader) {
   return scheme;
 }
 
-WrittenJson rope_json(const Rotary& scheme, int64_t head_dim) {
-  WrittenJson json = {{"rope_theta", scheme.base}};
-  json["rope_type"] = scheme.llama3 ? "llama3" : scheme.yarn ? "yarn" : scheme.factor != 1 ? "linear" : "default";
-  if (json["rope_type"] == "default") return json;
-  json["factor"] = scheme.factor;
-  if (scheme.llama3 || scheme.yarn) json["original_max_position_embeddings"] = static_cast<int64_t>(scheme.original);
-  if (scheme.llama3) {
-    json["low_freq_factor"] = scheme.low;
-    json["high_freq_factor"] = scheme.high;
-  }
-  if (scheme.yarn) {
-    json["beta_fast"] = scheme.fast;
-    json["beta_slow"] = scheme.slow;
-    json["truncate"] = !scheme.exact;
-    json["attention_factor"] = angles_of(scheme, head_dim).scale;
-  }
-  return json;
+// The rotary positions: rope_theta with rope_scaling, or all within rope_parameters, which transformers 5 writes.
+Rotary rotary_of(const Reader& reader) {
+  Rotary scheme;
+  if (reader.find("rope_theta") != nullptr) scheme.base = reader.rate("rope_theta", scheme.base, 1e12);
+  for (const char* name : {"rope_parameters", "rope_scaling"})
+    if (const Json* const object = reader.find(name)) scheme = RotaryReader(reader, name, *object).read(scheme.base);
+  if (reader.rate("partial_rotary_factor", 1, 1) != 1)
+    reader.refuse("partial_rotary_factor", "a share below 1", "positions that turn whole heads");
+  return checked(scheme, reader);
 }
 
-void require_known_parts(const Reader& reader, const std::string& family) {
+// The rotary positions of a kind of layers, "full_attention" or "sliding_attention". `base` is that of the field beside
+// the objects. Scaling that the file has in rope_scaling is of layers with full attention alone.
+Rotary rotary_of_kind(const Reader& reader, const std::string& kind, double base) {
+  Json object = Json::object();
+  const Json* const all = reader.find("rope_parameters");
+  if (all != nullptr) {
+    const bool has_kinds = all->is_object() && (all->contains("full_attention") || all->contains("sliding_attention"));
+    if (!has_kinds)
+      reader.refuse("rope_parameters", text::shown_json(*all), "objects full_attention and sliding_attention");
+    if (const Json* const own = text::find_json(*all, kind)) object = *own;
+  }
+  if (const Json* const scaling = reader.find("rope_scaling"); scaling != nullptr && kind == "full_attention") {
+    if (!scaling->is_object()) reader.refuse("rope_scaling", text::shown_json(*scaling), "an object");
+    if (object.is_object()) object.update(*scaling);
+  }
+  return checked(RotaryReader(reader, cat("rope_parameters: ", kind), object).read(base), reader);
+}
+
+void require_known_parts(const Reader& reader, const DecoderFamily& family) {
   reader.require_none("attention_bias", "biases of the attention's matrices are read from Qwen2 alone");
   reader.require_none("mlp_bias", "the feed-forward blocks have no biases");
   reader.require_none("attn_logit_softcapping", "scores are not capped");
@@ -179,50 +182,101 @@ void require_known_parts(const Reader& reader, const std::string& family) {
   reader.require_none("num_experts", "experts are not read");
   reader.require_none("use_qk_norm", "norms of queries and keys are read from Qwen3 alone");
   reader.require_none("quantization_config", "weights are float32, bfloat16 or float16");
-  if (family == kQwen2 || family == kQwen3)
-    reader.require_none("use_sliding_window", "a window of some layers is not read");
-  text::require_json_word(reader.word("hidden_act", "silu"), "hidden_act", {"silu"}, reader.origin());
-  if (const Json* const layers = reader.find("layer_types")) {
-    const bool are_full =
-        layers->is_array() &&
-        std::ranges::all_of(
-            *layers, [](const Json& layer) { return layer == "full_attention" || layer == "sliding_attention"; }) &&
-        std::ranges::adjacent_find(*layers, std::not_equal_to()) == layers->end();
-    const bool slides = are_full && !layers->empty() && layers->front() == "sliding_attention";
-    if (!are_full || (slides && family != kMistral))
-      reader.refuse("layer_types", "layers of several kinds", "full_attention in all");
-  }
+  reader.require_none("use_bidirectional_attention", "a token sees no later ones");
+  if (family.type.starts_with("qwen")) reader.require_none("use_sliding_window", "a window of some layers is not read");
 }
 
-// Mistral's sliding window: a token sees itself and n - 1 tokens before it, as in window(n).
-std::string attention_of_family(const Reader& reader, const std::string& family) {
+std::string activation_of(const Reader& reader, const DecoderFamily& family) {
+  const char* const field = activation_field(family);
+  const std::string theirs = reader.word(field, family.type.starts_with("gemma") ? "gelu_pytorch_tanh" : "silu");
+  std::vector<std::string> known;
+  for (const auto& [ours, name] : kDecoderActivations) {
+    if (name == theirs) return std::string(ours);
+    known.emplace_back(name);
+  }
+  reader.refuse(field, cat("'", theirs, "'"), join(known, " or "));
+}
+
+// Whether each layer has a window: by layer_types, else by the number of the pattern's layers, of which the last has
+// none (Gemma 3), else as the family has it.
+std::vector<bool> windows_of(const Reader& reader, const DecoderFamily& family, int64_t layers) {
+  const auto count = static_cast<size_t>(layers);
+  std::vector<bool> has_window(count, family.windows == Windows::kAll);
+  const Json* const types = reader.find("layer_types");
+  if (types != nullptr) {
+    const bool is_known =
+        types->is_array() && types->size() == count && std::ranges::all_of(*types, [](const Json& type) {
+          return type == "full_attention" || type == "sliding_attention";
+        });
+    if (!is_known)
+      reader.refuse("layer_types", text::shown_json(*types),
+                    cat("full_attention or sliding_attention for each of ", layers, " layers"));
+    for (size_t i = 0; i < count; ++i) has_window[i] = (*types)[i] == "sliding_attention";
+  } else if (family.windows == Windows::kSome) {
+    constexpr const char *kPattern = "sliding_window_pattern", *kNewer = "_sliding_window_pattern";
+    constexpr int64_t kUsual = 6;
+    const char* const field = reader.find(kPattern) != nullptr ? kPattern : kNewer;
+    const int64_t pattern = reader.find(field) == nullptr ? kUsual : reader.number(field, 1000);
+    for (size_t i = 0; i < count; ++i) has_window[i] = (static_cast<int64_t>(i) + 1) % pattern != 0;
+  }
+  const bool is_mixed = std::ranges::adjacent_find(has_window, std::not_equal_to()) != has_window.end();
+  const bool is_refused = (is_mixed && family.windows != Windows::kSome) ||
+                          (family.windows == Windows::kNone && std::ranges::count(has_window, true) > 0);
+  if (is_refused) reader.refuse("layer_types", "layers of several kinds", "full_attention in all");
+  return has_window;
+}
+
+// Sliding windows: a token sees itself and n - 1 tokens before it, as in window(n).
+int64_t window_of(const Reader& reader) {
   constexpr int64_t kUsual = 4096;  // what transformers takes if the field is missing
-  if (family != kMistral) return "full";
-  if (!reader.json().contains("sliding_window")) return cat("window(", kUsual, ")");
-  if (reader.find("sliding_window") == nullptr) return "full";
-  return cat("window(", reader.number("sliding_window", 1 << 30), ")");
+  return reader.json().contains("sliding_window") ? reader.number("sliding_window", 1 << 30) : kUsual;
 }
 
-std::optional<int64_t> window_of(const LanguageConfig& config) {
-  std::optional<int64_t> window;
-  for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
-    const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
-    for (const HeadGroup& group : spec) {
-      const std::string text = print(group.spec);
-      int64_t own = 0;
-      if (text.starts_with("window(") && text.ends_with(")"))
-        own = number_in<int64_t>(std::string_view(text).substr(7, text.size() - 8)).value_or(-1);
-      if (own < 0 || (own == 0 && text != "full"))
-        throw Error(cat("--to huggingface: the model has the attention ", print(spec),
-                        ", which transformers does not compute; give --attention full to fovea train, or keep the "
-                        "checkpoint"));
-      if (window && *window != own)
-        throw Error(cat("--to huggingface: the model has several windows, such as ", print(spec),
-                        "; Mistral's layers have one"));
-      window = own;
-    }
+// The mechanisms and the positions of layers that have a window or not.
+void read_layers(const Reader& reader, const DecoderFamily& family, LanguageConfig& config) {
+  std::vector<bool> has_window = windows_of(reader, family, config.dec_depth);
+  // Mistral without a window has null in the field.
+  const bool has_none = family.windows == Windows::kAll && reader.json().contains("sliding_window") &&
+                        reader.find("sliding_window") == nullptr;
+  if (has_none) has_window.assign(has_window.size(), false);
+  const bool has_some = std::ranges::count(has_window, true) > 0, has_all = std::ranges::count(has_window, false) == 0;
+  const std::string window = has_some ? cat("window(", window_of(reader), ")") : "";
+  config.attention = has_all ? window : "full";
+  if (family.windows != Windows::kSome) {
+    config.transformer_positions = print({rotary_of(reader)});
+    return;
   }
-  return window == 0 ? std::nullopt : window;
+  const auto base = [&](const char* field, double usual) { return reader.rate(field, usual, 1e12); };
+  const std::string global = print({rotary_of_kind(reader, "full_attention", base("rope_theta", kGlobalBase))});
+  const std::string local =
+      print({rotary_of_kind(reader, "sliding_attention", base("rope_local_base_freq", kLocalBase))});
+  config.transformer_positions = has_all ? local : global;
+  if (has_all) return;
+  for (size_t first = 0; first < has_window.size();) {
+    size_t end = first;
+    while (end < has_window.size() && has_window[end]) ++end;
+    if (end > first) {
+      const std::string layers = end == first + 1 ? std::to_string(end) : cat(first + 1, "-", end);
+      config.attention_layers.push_back(cat("decoder.", layers, "=", window));
+      if (local != global) config.positions_layers.push_back(cat("decoder.", layers, "=", local));
+    }
+    first = end + 1;
+  }
+}
+
+// The family of a file. Throws an Error that lists the families that are read.
+const DecoderFamily& read_family(const Reader& reader) {
+  const std::string type = reader.word("model_type", "none");
+  std::vector<std::string> known;
+  for (const DecoderFamily& family : kDecoderFamilies) {
+    if (family.type == type) return family;
+    known.emplace_back(family.type);
+  }
+  known.emplace_back("marian");
+  std::string got = cat("'", type, "'");
+  if (type == "gemma2") got += ", whose soft caps of scores and logits are not computed";
+  if (type == "gemma3") got += ", a model of texts and images";
+  reader.refuse("model_type", got, join(known, " or "));
 }
 
 }  // namespace
@@ -232,14 +286,13 @@ bool is_decoder_folder(const std::filesystem::path& folder) {
   models::refuse_adapter(folder);
   require_file(path, "model");
   const auto family = text::json_text(text::parse_json_object(read_text_file(path), path), "model_type", path);
-  return family && *family != "marian";
+  return family && *family != "marian" && *family != "m2m_100";
 }
 
 LanguageConfig parse_decoder_config(const std::string& text, const std::string& origin) {
   const Json json = text::parse_json_object(text, origin);
   const Reader reader(json, origin);
-  const std::string family = reader.word("model_type", "none");
-  text::require_json_word(family, "model_type", {kLlama, kMistral, kQwen2, kQwen3, "marian"}, origin);
+  const DecoderFamily& family = read_family(reader);
   require_known_parts(reader, family);
   LanguageConfig config;
   config.dim_emb = reader.number("hidden_size", 65536);
@@ -248,98 +301,39 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
   const int64_t keys = reader.find("num_key_value_heads") == nullptr ? config.transformer_heads
                                                                      : reader.number("num_key_value_heads", 1024);
   config.transformer_heads_kv = keys == config.transformer_heads ? 0 : keys;
-  // Heads of transformers' Qwen3 have 128 numbers if the field is missing, those of the others their share.
   const int64_t head = reader.find("head_dim") != nullptr ? reader.number("head_dim", 65536)
-                       : family == kQwen3                 ? 128
+                       : family.usual_head > 0            ? family.usual_head
                                                           : config.dim_emb / config.transformer_heads;
   if (head * config.transformer_heads != config.dim_emb) config.transformer_dim_head = head;
-  config.transformer_norm_qk = family == kQwen3 ? "rms" : "none";
+  if (family.windows == Windows::kSome) {
+    constexpr int64_t kUsual = 256;
+    const int64_t scalar =
+        reader.find("query_pre_attn_scalar") == nullptr ? kUsual : reader.number("query_pre_attn_scalar", 1'000'000);
+    config.attention_scalar = scalar == head ? 0 : static_cast<double>(scalar);
+  }
+  config.transformer_norm_qk = family.norm_qk;
   config.transformer_dim_ffn = reader.number("intermediate_size", 1 << 20);
   config.norm_epsilon = reader.rate("rms_norm_eps", 1e-6, 1);
-  config.transformer_norm = "pre";
+  config.transformer_norm = family.norm;
   config.transformer_norm_kind = "rms";
-  config.transformer_positions = print({rotary_of(reader)});
-  config.transformer_ffn_activation = "swiglu";
-  config.transformer_biases = family == kQwen2 ? "qkv" : "none";
-  config.embedding_scale = "one";
-  config.tied_embeddings = reader.truth("tie_word_embeddings", false);
+  config.norm_gain = family.norm_gain;
+  config.transformer_ffn_activation = activation_of(reader, family);
+  config.transformer_biases = family.biases;
+  config.embedding_scale = family.embedding_scale;
+  config.tied_embeddings = reader.truth("tie_word_embeddings", family.is_usually_tied);
   config.transformer_dropout = 0;
   config.transformer_dropout_attention = reader.rate("attention_dropout", 0, 0.99);
   config.max_positions = reader.number("max_position_embeddings", 1 << 24);
   config.segment_length = std::min(config.max_positions, kLongestSegment);
   config.memory_length = 0;
   config.dim_vocabs = {reader.number("vocab_size", 1 << 24)};
-  config.attention = attention_of_family(reader, family);
+  read_layers(reader, family, config);
   try {
     validate(config);
   } catch (const Error& error) {
     throw Error(cat(origin, ": ", error.what()));
   }
   return config;
-}
-
-std::string family_of(const LanguageConfig& config) {
-  const auto refuse = [](const std::string& what, const std::string& expected) {
-    throw Error(cat("--to huggingface: the model has ", what, "; Llama, Mistral, Qwen2 and Qwen3 have ", expected));
-  };
-  if (config.transformer_norm != "pre" || config.transformer_norm_kind != "rms")
-    refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind),
-           "pre-norm of the kind rms");
-  const PositionSchemes positions = parse_positions(config.transformer_positions);
-  if (positions.size() != 1 || !find_scheme<Rotary>(positions))
-    refuse(cat("--transformer-positions ", config.transformer_positions), "rotary");
-  if (config.transformer_ffn_activation != "swiglu")
-    refuse(cat("--transformer-ffn-activation ", config.transformer_ffn_activation), "swiglu");
-  if (config.transformer_biases == "all") refuse("--transformer-biases all", "none, or qkv");
-  if (config.embedding_scale != "one") refuse(cat("--embedding-scale ", config.embedding_scale), "one");
-  if (memory_of(config) > 0) refuse(cat("--memory-length ", memory_of(config)), "none");
-  const std::optional<int64_t> window = window_of(config);
-  const bool has_biases = config.transformer_biases == "qkv";
-  const bool has_norms = config.transformer_norm_qk == "rms";
-  if (static_cast<int>(window.has_value()) + static_cast<int>(has_biases) + static_cast<int>(has_norms) > 1)
-    refuse("two of a window, --transformer-biases qkv and --transformer-norm-qk rms", "one of them");
-  return window ? kMistral : has_biases ? kQwen2 : has_norms ? kQwen3 : kLlama;
-}
-
-std::string print_decoder_config(const LanguageConfig& config, const TextEnds& ends, const std::string& dtype) {
-  const std::string family = family_of(config);
-  const int64_t keys = config.transformer_heads_kv == 0 ? config.transformer_heads : config.transformer_heads_kv;
-  const Rotary scheme = find_scheme<Rotary>(parse_positions(config.transformer_positions)).value();
-  const WrittenJson rope = rope_json(scheme, head_dim_of(config));
-  const WrittenJson end = ends.ends.size() == 1 ? WrittenJson(ends.ends.front()) : WrittenJson(ends.ends);
-  const std::string name = family == kLlama     ? "Llama"
-                           : family == kMistral ? "Mistral"
-                           : family == kQwen2   ? "Qwen2"
-                                                : "Qwen3";
-  WrittenJson json = {{"architectures", {cat(name, "ForCausalLM")}},
-                      {"model_type", family},
-                      {"vocab_size", config.dim_vocabs.front()},
-                      {"hidden_size", config.dim_emb},
-                      {"intermediate_size", config.transformer_dim_ffn},
-                      {"num_hidden_layers", config.dec_depth},
-                      {"num_attention_heads", config.transformer_heads},
-                      {"num_key_value_heads", keys},
-                      {"head_dim", head_dim_of(config)},
-                      {"hidden_act", "silu"},
-                      {"max_position_embeddings", std::max(config.max_positions, config.segment_length)},
-                      {"rms_norm_eps", config.norm_epsilon == 0 ? 1e-6 : config.norm_epsilon},
-                      {"rope_theta", scheme.base},
-                      {"rope_parameters", rope},
-                      {"tie_word_embeddings", config.tied_embeddings},
-                      {"attention_dropout", config.transformer_dropout_attention},
-                      {"bos_token_id", ends.begin},  // transformers takes 1 where a folder of Llama's has none
-                      {"eos_token_id", end},
-                      {"torch_dtype", dtype}};
-  // transformers 4 reads this one.
-  if (rope.size() > 2) {
-    json["rope_scaling"] = rope;
-    json["rope_scaling"].erase("rope_theta");
-  }
-  if (family == kQwen2 || family == kQwen3) json["use_sliding_window"] = false;
-  if (family == kLlama || family == kQwen3) json["attention_bias"] = false;
-  if (family == kLlama) json["mlp_bias"] = false;
-  if (family == kMistral) json["sliding_window"] = window_of(config).value();
-  return json.dump(2) + "\n";
 }
 
 }  // namespace fovea::language

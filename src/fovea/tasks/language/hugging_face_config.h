@@ -8,10 +8,6 @@
 // config.json of decoder-only models in the form of Hugging Face's `transformers`.
 namespace fovea::language {
 
-// The families of models, by the word model_type. Mistral has the computation of Llama, and a window; Qwen2 has biases
-// of queries, keys and values; Qwen3 has norms of queries and keys.
-inline constexpr const char *kLlama = "llama", *kMistral = "mistral", *kQwen2 = "qwen2", *kQwen3 = "qwen3";
-
 // Segments of a converted model are as long as its longest text, and no longer than this, so that a command without
 // options does not ask for the memory that 131,072 tokens need.
 inline constexpr int64_t kLongestSegment = 4096;

@@ -116,6 +116,8 @@ int64_t translate_documents(const DecodeConfig& config) {
   require_other_file("--output", config.output, {config.input});
   DocumentSource input(config.input, static_cast<size_t>(config.maxi_batch * config.mini_batch));
   Translator translator(config);
+  if (marks_both_sides(translator.model()))
+    throw Error("--documents: the model has marks of languages before each sentence; translate lines, without it");
   DocumentTranslator documents(translator, config.document_length);
   LineWriter output(config.output);
   int64_t written = 0;

@@ -11,6 +11,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/beam_engine.h"
+#include "fovea/models/translation/languages.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/term_demands.h"
@@ -140,8 +141,10 @@ Ticket TranslationEngine::add(EngineRequest request) {
   const ModelConfig& config = parts.loaded.model->config();
   if (request.alignment) require_layer_and_head(config, *request.alignment, "alignment-");
   const text::Vocab& vocab = parts.loaded.source;
+  const LanguageMarks marks = language_marks(parts.loaded, {request.source_lang, request.target_lang});
+  const std::string marked = marked_line(parts.loaded, Side::kSource, marks, request.text);
   Encoded source = request.tokens ? with_limit(std::move(*request.tokens), vocab.eos(), parts.limit.tokens)
-                                  : encode_line(vocab, request.text, parts.limit.tokens);
+                                  : encode_line(vocab, marked, parts.limit.tokens);
   Parts::Pending pending;
   pending.result.source_tokens = std::ssize(source.tokens);
   pending.result.cut_from = source.cut_from;
@@ -152,7 +155,9 @@ Ticket TranslationEngine::add(EngineRequest request) {
     ++parts.next_ticket;
     return ticket;
   }
-  const int64_t longest = longest_translation(config, request.max_length_factor, pending.result.source_tokens);
+  // The mark of the target's language is a token of its own.
+  const int64_t longest = longest_translation(config, request.max_length_factor, pending.result.source_tokens) +
+                          (marks.first_token ? 1 : 0);
   if (request.terms) {
     pending.terms = parts.term_demands.find(*request.terms, request.text, longest);
     pending.result.missing = pending.terms.missing;
@@ -161,8 +166,10 @@ Ticket TranslationEngine::add(EngineRequest request) {
   search::BeamOptions beam = request.beam;
   beam.start = beam.eos = parts.loaded.target.eos();
   beam.never = never_written(parts.loaded.target, request.allow_unk);
+  beam.first = marks.first_token;
   parts.engine.add({ticket, nn::index_tensor(std::move(source.tokens)), {beam, longest, pending.terms.demands}});
   request.tokens.reset();
+  request.text = marked;
   pending.request = std::move(request);
   parts.pending.emplace(ticket, std::move(pending));
   ++parts.next_ticket;

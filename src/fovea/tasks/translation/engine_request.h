@@ -26,6 +26,7 @@ struct EngineRequest {
   search::BeamOptions beam = {};
   double max_length_factor = 3;                           // a translation has at most so many times the source's tokens
   bool allow_unk = false;                                 // or the translation has no unknown word
+  std::string source_lang = {}, target_lang = {};         // by the codes of the model's marks; empty: none
   std::optional<LinkChoice> alignment = {};               // the links that translations come with; none by default
   std::shared_ptr<const text::TermList> terms = nullptr;  // that the translation says; null: none
 };

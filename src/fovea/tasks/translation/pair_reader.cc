@@ -27,15 +27,18 @@ std::vector<TextPair> PairReader::next(size_t count) {
   return pairs;
 }
 
-PairEncoder::PairEncoder(const LoadedModel& model, int64_t max_length)
-    : model_(model), limit_(line_limit(model.model->config(), max_length)) {}
+PairEncoder::PairEncoder(const LoadedModel& model, int64_t max_length, LanguageMarks marks)
+    : model_(model), limit_(line_limit(model.model->config(), max_length)), marks_(std::move(marks)) {}
 
 std::vector<SentencePair> PairEncoder::encode(const std::vector<TextPair>& pairs) {
   std::vector<SentencePair> encoded;
   encoded.reserve(pairs.size());
   for (const TextPair& pair : pairs) {
-    Encoded source = encode_line(model_.source, pair.source, limit_.tokens);
-    Encoded target = encode_line(model_.target, pair.target, limit_.tokens);
+    const auto encode = [&](const text::Vocab& vocab, Side side, const std::string& line) {
+      return encode_line(vocab, marked_line(model_, side, marks_, line), limit_.tokens);
+    };
+    Encoded source = encode(model_.source, Side::kSource, pair.source);
+    Encoded target = encode(model_.target, Side::kTarget, pair.target);
     warn_of_cuts(pair.line, source, target);
     unknown_ += std::ranges::count(source.tokens, model_.source.unk());
     unknown_ += std::ranges::count(target.tokens, model_.target.unk());

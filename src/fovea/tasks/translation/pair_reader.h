@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/data/parallel_lines.h"
+#include "fovea/models/translation/languages.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/encoded_line.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -30,10 +31,11 @@ class PairReader {
   data::ParallelLines lines_;
 };
 
-// Turns pairs into a model's tokens. Longer lines than its limit are cut, with a warning per pair.
+// Turns pairs into a model's tokens, with the marks of languages before lines without one. Longer lines than its limit
+// are cut, with a warning per pair.
 class PairEncoder {
  public:
-  PairEncoder(const LoadedModel& model, int64_t max_length);
+  PairEncoder(const LoadedModel& model, int64_t max_length, LanguageMarks marks = {});
   std::vector<SentencePair> encode(const std::vector<TextPair>& pairs);
   void report() const;  // at the end
 
@@ -42,6 +44,7 @@ class PairEncoder {
 
   const LoadedModel& model_;
   LineLimit limit_;
+  LanguageMarks marks_;
   LineWarnings cut_;
   int64_t unknown_ = 0;  // tokens of text that the vocabularies lack
 };

@@ -26,7 +26,9 @@ struct Totals {
 
 // One line that says how the numbers were made, so that others can be compared with them.
 std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loaded, const Totals& totals) {
-  return cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length,
+  const bool has_languages = !config.source_lang.empty() || !config.target_lang.empty();
+  const std::string languages = has_languages ? cat("|languages:", config.source_lang, "-", config.target_lang) : "";
+  return cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length, languages,
              tasks::signature_end(config, loaded.model->config()));
 }
 
@@ -50,7 +52,7 @@ int64_t run_score(const ScoreConfig& given) {
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
   PairReader reader(config.train_sets);
-  PairEncoder encoder(loaded, config.max_length);
+  PairEncoder encoder(loaded, config.max_length, language_marks(loaded, {config.source_lang, config.target_lang}));
   std::optional<LineWriter> output;
   if (team.rank() == 0) output.emplace(config.output);
   Totals totals;

@@ -108,6 +108,7 @@ class TranslateWork {
  public:
   TranslateWork(const DecodeConfig& config, Collective& team)
       : config_(config), team_(team), input_(team, config.input), translator_(config) {
+    require_languages(translator_.model(), {config.source_lang, config.target_lang});
     if (team.rank() == 0) output_.emplace(config.output);
   }
 

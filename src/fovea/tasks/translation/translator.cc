@@ -18,6 +18,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
   line.beam.ends_twice = config.documents;
   line.max_length_factor = config.max_length_factor;
   line.allow_unk = config.allow_unk;
+  line.source_lang = config.source_lang, line.target_lang = config.target_lang;
   if (config.alignment)
     line.alignment = LinkChoice{config.alignment_layer, config.alignment_head, config.alignment_shifted};
   if (!config.terms.empty()) line.terms = std::make_shared<const text::TermList>(text::TermList::load(config.terms));
@@ -30,7 +31,9 @@ Translator::Options translator_options(const DecodeConfig& config) {
 }
 
 Translator::Translator(LoadedModel loaded, const Options& options)
-    : line_(options.line), engine_(std::move(loaded), options.engine) {
+    : line_(options.line),
+      engine_(std::move(loaded), options.engine),
+      marks_(language_marks(engine_.model(), {line_.source_lang, line_.target_lang})) {
   if (line_.terms) engine_.require_writable(*line_.terms);
   if (line_.alignment) require_layer_and_head(engine_.model().model->config(), *line_.alignment, "--alignment-");
 }
@@ -39,7 +42,8 @@ Translator::Translator(const DecodeConfig& config) : Translator(load_model(confi
 
 Sentence Translator::encode(const std::string& line) {
   ++counts_.lines;
-  Encoded encoded = encode_line(source_vocab(), line, limit().tokens);
+  const std::string marked = marked_line(engine_.model(), Side::kSource, marks_, line);
+  Encoded encoded = encode_line(source_vocab(), marked, limit().tokens);
   if (encoded.cut_from > 0) cut_.warn(counts_.lines, cut_message(encoded, limit()));
   if (!is_valid_utf8(line))
     not_utf8_.warn(counts_.lines, "is not UTF-8; its broken bytes are read as unknown characters");

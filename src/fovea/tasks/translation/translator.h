@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/models/batches.h"
+#include "fovea/models/translation/languages.h"
 #include "fovea/models/translation/loaded_model.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/encoded_line.h"
@@ -47,6 +48,7 @@ class Translator {
   // Counts lines that come before the next ones, for messages: other processes translate them.
   void skip(int64_t lines) { counts_.lines += lines; }
 
+  const LoadedModel& model() const { return engine_.model(); }
   const text::Vocab& source_vocab() const { return engine_.model().source; }
   const text::Vocab& target_vocab() const { return engine_.model().target; }
   const TranslationCounts& counts() const { return counts_; }
@@ -63,6 +65,7 @@ class Translator {
 
   EngineRequest line_;
   TranslationEngine engine_;
+  LanguageMarks marks_;
   TranslationCounts counts_;
   LineWarnings cut_, not_utf8_, lack_terms_;
 };

@@ -129,8 +129,8 @@ class LanguageModels(Refusals):
             expected = log_probs(made.model, made.ids(text))
             got = scores_of(made.converted, text)
             self.assertEqual(len(got), len(expected), name)
-            # float32, and six digits in print.
-            self.assertLess(max(abs(a - b) for a, b in zip(got, expected)), 1e-4, name)
+            # float32 of hundreds of products, and six digits in print.
+            self.assertLess(max(abs(a - b) for a, b in zip(got, expected)), 3e-5, name)
 
     def test_the_page_has_the_table_of_kinds(self):
         self.assertIn(table_of_kinds(self.folders), (ROOT / "docs/convert.md").read_text(),

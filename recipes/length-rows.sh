@@ -31,7 +31,7 @@ Usage: recipes/length-rows.sh [--text TRAIN VALID TEST] [--recall] [options]
   --recall-lengths N ...  what recall is asked at [256 512 1024 2048 4096 8192]
   --made N             documents to train recall on [40000]
   --asked N            documents of each length of recall [100]
-  --updates N          of each model [those of the recipes: 2000, and 1000 of recall]
+  --updates N          of each model [those of the recipes: 2000, and 3000 of recall]
   --options OPTION ... more options of fovea train, e.g. --options --cpu-threads 1; the last option of the command
   --output DIR         folder of all runs [build/length-rows]
   --finished           train nothing, and print the tables of the runs that are finished, with - for the others

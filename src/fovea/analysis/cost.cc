@@ -111,7 +111,8 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.value_flops = 2 * width * counts.weighted;
       head.bytes = 2 * width * number * static_cast<double>(problem.queries);
       constexpr double kListed = 8;  // a key and its weight
-      if (group.spec.selects() || group.spec.route() || group.spec.blocks() || group.spec.indexed()) head.bytes += kListed * counts.weighted;
+      if (group.spec.selects() || group.spec.route() || group.spec.blocks() || group.spec.indexed())
+        head.bytes += kListed * counts.weighted;
       cost += head;
     }
   }

@@ -13,7 +13,7 @@ struct CostProblem {
   int64_t head_dim = 64;
   int64_t bytes_per_number = 4;
   int64_t index_width = 0;  // of all heads of an indexer together; read by dsa(k)
-  int64_t key_heads = 0;  // heads of keys and values, which several heads of queries share; 0: as many as those
+  int64_t key_heads = 0;    // heads of keys and values, which several heads of queries share; 0: as many as those
 };
 
 // Operations are additions, multiplications, comparisons and calls of exp alike; a multiplication with addition is two.

@@ -333,8 +333,7 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   if (observer != nullptr) {
     call.routing = &routed.known();
     auto lengths = spans_ ? spans_->lengths(mechanism_of(context)) : std::vector<std::optional<double>>();
-    const LayerSpec& spec =
-        spans_ ? terms.spans.mechanism : context.training ? shown_.training : shown_.evaluation;
+    const LayerSpec& spec = spans_ ? terms.spans.mechanism : context.training ? shown_.training : shown_.evaluation;
     observer->show({place_, inputs.q, inputs.k, spec, layer, call, routed.rows(), {}, nullptr, std::move(lengths)});
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);

@@ -69,10 +69,11 @@ struct PackedOffsets {
 
 // A pass is, for a mechanism A over q, k and v: out(gate(norm(A(q f, k, v) with the terms by offset), x)), f the
 // factors of the queries of `scaled`, which the terms do not have. Parameters: qkv (self) or q and kv (cross), out:
-// Linear; gate.weight [H D or H, M] for gate (spec/output_gate.h); scale...: those of QueryFactors; indexer...: those of Indexer; q_norm, k_norm [D]:
-// BlockNorm; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); sinks [H] for sink; head_norm...: those of
-// HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of RelativePositions; span...: those of
-// AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
+// Linear; gate.weight [H D or H, M] for gate (spec/output_gate.h); scale...: those of QueryFactors; indexer...: those
+// of Indexer; q_norm, k_norm [D]: BlockNorm; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); sinks [H] for
+// sink; head_norm...: those of HeadNorm; clause_mix...: those of ClauseMixture; relative...: those of
+// RelativePositions; span...: those of AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads
+// (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);

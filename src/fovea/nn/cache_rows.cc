@@ -72,7 +72,8 @@ void CacheRows::take(const CacheRows& from, const at::Tensor& tokens) {
 
 bool reads_narrow_rows(const Attention& attention) {
   const LayerSpec& layer = attention.mechanism().evaluation;
-  if (attention.has_terms() || attention.indexed().evaluation > 0 || layer.size() != 1 || attention.place().head_dim() > ops::most_narrow_head_dim())
+  if (attention.has_terms() || attention.indexed().evaluation > 0 || layer.size() != 1 ||
+      attention.place().head_dim() > ops::most_narrow_head_dim())
     return false;
   const AttentionSpec& spec = layer.front().spec;
   return spec.route() == nullptr && spec.blocks() == nullptr && spec.pairs().is_full() && !spec.selects() &&

@@ -35,9 +35,9 @@ class IndexSteps {
 
  private:
   struct Row {
-    int64_t first = 0, known = 0;    // tokens left out, and tokens whose keys are here
-    std::vector<at::Tensor> whole;   // kPiece keys each, [kPiece, W]
-    at::Tensor rest;                 // fewer keys, or undefined
+    int64_t first = 0, known = 0;   // tokens left out, and tokens whose keys are here
+    std::vector<at::Tensor> whole;  // kPiece keys each, [kPiece, W]
+    at::Tensor rest;                // fewer keys, or undefined
   };
   IndexSteps(const Attention& attention, int64_t rows, int64_t count)
       : attention_(attention), count_(count), rows_(static_cast<size_t>(rows)) {}

@@ -72,8 +72,8 @@ Indexer::Indexer(const Shape& shape, const IndexerConfig& config, const InitScop
   weights_ = register_module("weights", projection(of_queries, heads_, true, scope / "weights"));
   if (scope.blank()) return;
   const at::NoGradGuard initial;
-  // A head of the indexer has the products of as many heads of the attention as the others, of which each meets the part
-  // of the sketch that its own key head has.
+  // A head of the indexer has the products of as many heads of the attention as the others, of which each meets the
+  // part of the sketch that its own key head has.
   const at::Tensor keys = sketch(width, of_keys, scope / "sketch");
   const at::Tensor query = at::zeros({heads_, width, shape.heads, shape.head_dim});
   for (int64_t h = 0; h < shape.heads; ++h) {
@@ -122,9 +122,8 @@ at::Tensor Indexer::loss(const Pairs& pairs, int64_t count) const {
     if (q_bounds[b] == q_bounds[b + 1] || k_bounds[b] == k_bounds[b + 1]) continue;
     const at::Tensor list = queries_of(lists);
     const at::Tensor target = ops::index_target(queries_of(q).transpose(1, 2), keys_of(k).transpose(1, 2), list);
-    const variable_list sums =
-        LossSum::apply(queries_of(index_q), keys_of(index_k), queries_of(weights),
-                       LossSum::Fixed{list.to(at::kCPU), target.to(at::kCPU, at::kFloat)});
+    const variable_list sums = LossSum::apply(queries_of(index_q), keys_of(index_k), queries_of(weights),
+                                              LossSum::Fixed{list.to(at::kCPU), target.to(at::kCPU, at::kFloat)});
     sum = sum.defined() ? sum + sums[0] : sums[0];
     counted = counted.defined() ? counted + sums[1] : sums[1];
   }

@@ -39,9 +39,9 @@ class Indexer : public torch::nn::Module {
                           int64_t count) const;
   at::Tensor keys(const at::Tensor& k) const;  // [T_k, K, D] -> [T_k, W]
 
-  // Adds the loss of a pass to context.extras: the mean over the queries of the KL divergence from what softmax attention,
-  // averaged over its heads, gives to the candidates, the index_candidates * count keys that the indexer scores highest,
-  // to the softmax of their scores. Not beside terms by offset, which that attention does not have.
+  // Adds the loss of a pass to context.extras: the mean over the queries of the KL divergence from what softmax
+  // attention, averaged over its heads, gives to the candidates, the index_candidates * count keys that the indexer
+  // scores highest, to the softmax of their scores. Not beside terms by offset, which that attention does not have.
   void report(const Pairs& pairs, int64_t count, const ForwardContext& context) const;
 
  private:

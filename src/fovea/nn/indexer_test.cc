@@ -94,7 +94,8 @@ TEST(Indexer, ChoosesTheBestKeys) {
   }
 }
 
-// The loss by its definition: the mean over queries of sum t ln(t / p) over the candidates, t of attention, p of scores.
+// The loss by its definition: the mean over queries of sum t ln(t / p) over the candidates, t of attention, p of
+// scores.
 at::Tensor defined_loss(const Indexer& of, const Inputs& x, bool causal, int64_t candidates) {
   const auto* bounds = x.offsets.const_data_ptr<int64_t>();
   at::Tensor sum = at::zeros({}, at::kDouble);
@@ -128,7 +129,8 @@ TEST(Indexer, LossAndItsGradientsAreThoseOfTheDefinition) {
     EXPECT_NEAR(extras.loss().item<double>(), wanted.item<double>(), 1e-5);
     std::vector<at::Tensor> parameters = of.parameters();
     // Finite differences of the definition are autograd's of it, which are compared here.
-    const auto own = torch::autograd::grad({extras.loss()}, parameters), right = torch::autograd::grad({wanted}, parameters);
+    const auto own = torch::autograd::grad({extras.loss()}, parameters),
+               right = torch::autograd::grad({wanted}, parameters);
     for (size_t p = 0; p < parameters.size(); ++p)
       EXPECT_LT((own[p] - right[p]).norm().item<double>(), 1e-5 * (1 + right[p].norm().item<double>())) << p;
     PassExtras other;
@@ -164,7 +166,8 @@ TEST(Indexer, OfAsManyKeysAsThereAreIsFullAttention) {
       if (at::Tensor* own = given.find(parameter.key()); own != nullptr) parameter.value().copy_(*own);
     }
     const Packed text = random_batch({12, 5, 1}, 17, 4);
-    const at::Tensor a = indexed->decode({text.tokens, text.offsets}, {}), b = full->decode({text.tokens, text.offsets}, {});
+    const at::Tensor a = indexed->decode({text.tokens, text.offsets}, {}),
+                     b = full->decode({text.tokens, text.offsets}, {});
     EXPECT_LT(greatest_difference(a, b), type == at::kFloat ? 1e-5 : 1e-12);
   }
 }
@@ -178,17 +181,20 @@ TEST(Indexer, WhatDoesNotGoWithItIsSaid) {
     }
     return "";
   };
-  EXPECT_THAT(message([] { resolve(parse_layer_spec("2*dsa(4);2*full"), 4); }),
-              HasSubstr("the indexer of dsa chooses the keys of all heads of a layer; use it without other head groups"));
+  EXPECT_THAT(
+      message([] { resolve(parse_layer_spec("2*dsa(4);2*full"), 4); }),
+      HasSubstr("the indexer of dsa chooses the keys of all heads of a layer; use it without other head groups"));
   EXPECT_THAT(message([] { resolved_layer("dsa(4)", 4); }), HasSubstr("a layer learns its indexer"));
   EXPECT_THAT(message([] { parse_attention("dsa(4)+scaled"); }), HasSubstr("dsa gives every query the same number"));
-  EXPECT_THAT(message([] { validate(parse_attention("dsa(4)"), AttentionKind::kCross); }), HasSubstr("cross-attention"));
+  EXPECT_THAT(message([] { validate(parse_attention("dsa(4)"), AttentionKind::kCross); }),
+              HasSubstr("cross-attention"));
   DecoderConfig config = tiny_decoder("dsa(4)");
   config.transformer_positions = "alibi";
   EXPECT_THAT(message([&] { make(config); }), HasSubstr("whose indexer learns from scores without them"));
   config = tiny_decoder("dsa(4)");
   config.index_heads = 2;
-  EXPECT_THAT(message([&] { validate(config); }), HasSubstr("--transformer-heads 3 is not a multiple of --index-heads 2"));
+  EXPECT_THAT(message([&] { validate(config); }),
+              HasSubstr("--transformer-heads 3 is not a multiple of --index-heads 2"));
   EXPECT_EQ(print(across_texts(parse_layer_spec("dsa(4)+topk(2)"))), "topk(2)");
 }
 

@@ -161,7 +161,8 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   require_one_norm(out);
   const auto has_indexer = [](const HeadGroup& group) { return group.spec.indexed() != nullptr; };
   if (out.size() > 1 && std::ranges::any_of(out, has_indexer))
-    throw Error(cat("attention '", print(spec), "': the indexer of dsa chooses the keys of all heads of a layer; use it ",
+    throw Error(cat("attention '", print(spec),
+                    "': the indexer of dsa chooses the keys of all heads of a layer; use it ",
                     "without other head groups, or in some layers alone (--attention-layers)"));
   const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
   const auto has_route = [](const HeadGroup& group) { return group.spec.route() != nullptr; };

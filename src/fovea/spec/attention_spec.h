@@ -95,9 +95,10 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-// Attention to keys that an indexer chooses, "dsa(k)" (DeepSeek sparse attention, DeepSeek-V3.2, 2025): small heads score
-// all keys, and every head of the layer sees the k best of each query, of equal scores the earlier ones. The indexer
-// learns by a loss of its own (nn/indexer.h), so that it is a part of a layer, and the function of q, k and v refuses it.
+// Attention to keys that an indexer chooses, "dsa(k)" (DeepSeek sparse attention, DeepSeek-V3.2, 2025): small heads
+// score all keys, and every head of the layer sees the k best of each query, of equal scores the earlier ones. The
+// indexer learns by a loss of its own (nn/indexer.h), so that it is a part of a layer, and the function of q, k and v
+// refuses it.
 struct IndexedKeys {
   int64_t count = 1;
 
@@ -227,12 +228,12 @@ std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
-// positions, chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). Others stay as they are.
+// positions, chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). Others stay the same.
 LayerSpec across_texts(LayerSpec spec);
 // Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
 void require_one_norm(const LayerSpec& spec);
-// The mechanism as a function of q, k and v, which has no gate, does not scale queries, and has all pairs in the place of
-// an indexer, whose choice comes with the call.
+// The mechanism as a function of q, k and v, which has no gate, does not scale queries, and has all pairs in the place
+// of an indexer, whose choice comes with the call.
 LayerSpec without_layer_stages(LayerSpec spec);
 
 // An argument that has to be given: a whole number in [min, max], a multiple of `step`; where that is 0, any number in

@@ -35,9 +35,10 @@ AttentionLayerPointer resolved_layer(const LayerSpec& given, int64_t num_heads) 
                       "': the operator knows no clauses; give each clause as a sequence, ",
                       "by its offsets, with the mechanism inside it"));
     if (group.spec.indexed())
-      throw Error(cat("attention '", print(group.spec),
-                      "': a layer learns its indexer, so that the function of q, k and v does not have it; train a model ",
-                      "with it, or choose keys by index_topk and give them as indices"));
+      throw Error(
+          cat("attention '", print(group.spec),
+              "': a layer learns its indexer, so that the function of q, k and v does not have it; train a model ",
+              "with it, or choose keys by index_topk and give them as indices"));
     if (group.spec.gate)
       throw Error(cat("attention '", print(group.spec),
                       "': the gate reads a layer's input, so that the function of q, ",

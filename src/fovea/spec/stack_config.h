@@ -50,12 +50,12 @@ struct IndexerConfig {
     using C = IndexerConfig;
     return std::tuple(
         number("index-heads", &C::index_heads,
-               "heads of the indexer of dsa(k), which divide --transformer-heads (0: 4, or the most below it that do)", 0,
-               1024),
+               "heads of the indexer of dsa(k), which divide --transformer-heads (0: 4, or the most below it that do)",
+               0, 1024),
         number("index-width", &C::index_width, "width of a head of the indexer of dsa(k)", 1, 1024),
         number("index-candidates", &C::index_candidates,
-               "the indexer of dsa(k) learns from this many times k keys of each query, those that it scores highest", 1,
-               1024));
+               "the indexer of dsa(k) learns from this many times k keys of each query, those that it scores highest",
+               1, 1024));
   }
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the build refuses of other processors: one line that says what was got and what was expected."""
+"""The build refuses some processors: one line says what was got and what was expected."""
 import os
 import pathlib
 import subprocess
@@ -32,7 +32,7 @@ class Refused(unittest.TestCase):
                              f"Error: wheel --arch: got '{' '.join(words)}'; expected aarch64 and nothing more\n")
 
     def levels(self, processor, value, crossing="OFF"):
-        """What CMake says of these FOVEA_LEVELS, and the levels that it builds."""
+        """The output of CMake for these FOVEA_LEVELS, with the levels that it builds."""
         script = pathlib.Path(self.folder.name) / "CMakeLists.txt"
         script.write_text("cmake_minimum_required(VERSION 3.25)\nproject(levels LANGUAGES NONE)\n"
                           f"set(CMAKE_SYSTEM_PROCESSOR {processor})\nset(CMAKE_CROSSCOMPILING {crossing})\n"

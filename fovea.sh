@@ -299,6 +299,7 @@ install_tree() {
 }
 
 package() {
+  [ "$(uname -m)" = x86_64 ] || fail "package: got a processor of type $(uname -m); expected x86-64; install a tree instead: ./fovea.sh install PREFIX"
   prepare
   compile any
   need_packages patchelf binutils xz-utils

@@ -28,7 +28,7 @@ find "$work/clone" | sort >"$work/before"
 
 # The wheel: one for every Python, and no larger than what is promised.
 FOVEA_PREBUILT=$library pip wheel -q --no-deps -w "$work/wheels" "$work/clone/python" || { cat "$work/log"; exit 1; }
-wheel=$(echo "$work"/wheels/fovea-*-py3-none-linux_x86_64.whl)
+wheel=$(echo "$work"/wheels/fovea-*-py3-none-linux_"$(uname -m)".whl)
 [ "$(stat -c %s "$wheel")" -lt 5000000 ] || { ls -l "$wheel"; exit 1; }
 pip install --no-deps "$wheel" || { cat "$work/log"; exit 1; }
 (cd "$work" && "$environment" "$source/tests/wheel_program.py")

@@ -206,6 +206,19 @@ class ManyLanguages(Refusals):
             for name in ("config.yml", "model.safetensors"):
                 self.assertEqual((F / f"{kind}-again" / name).read_bytes(), (made.converted / name).read_bytes(), name)
 
+    def test_files_of_older_versions(self):
+        """pytorch_model.bin has the shared table by all its names, the table of positions and the number of a version."""
+        made = self.folders["m2m100"]
+        folder = F / "older"
+        shutil.copytree(made.folder, folder)
+        (folder / "model.safetensors").unlink()
+        state = dict(made.model.state_dict())
+        self.assertIn("lm_head.weight", state)
+        torch.save({**state, "model.encoder.embed_positions.weights": torch.zeros(514, 18), "model.decoder.version": torch.tensor([3.0])},
+                   folder / "pytorch_model.bin")
+        checked("convert", "--from", "huggingface", folder, "--output", F / "from-older")
+        self.assertEqual((F / "from-older/model.safetensors").read_bytes(), (made.converted / "model.safetensors").read_bytes())
+
     def test_languages_that_are_not_there(self):
         for kind, made in self.folders.items():
             model = ["translate", "--model", made.converted, "--cpu-threads", 1, "--quiet"]

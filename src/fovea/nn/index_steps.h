@@ -13,7 +13,7 @@ namespace fovea::nn {
 
 // The indexer of one causal attention with dsa(k), step by step: for each row the keys of the indexer, so that a step
 // projects the keys of its new tokens alone. It chooses what the full pass does. Rows that continue the same row share
-// the keys of their past, but for the last few.
+// the keys of their past, except for the last few.
 class IndexSteps {
  public:
   // Null if the attention has no indexer.

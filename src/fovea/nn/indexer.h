@@ -34,7 +34,7 @@ class Indexer : public torch::nn::Module {
   };
   // Returns the `count` keys of each query that it scores highest, int32 [T, count], as ops::PairLists has them.
   at::Tensor choose(const Pairs& pairs, int64_t count) const;
-  // The same for keys that keys() has projected.
+  // Like choose(), for keys that keys() has projected.
   at::Tensor choose_among(const at::Tensor& q, const at::Tensor& keys, const ops::IndexOptions& options,
                           int64_t count) const;
   at::Tensor keys(const at::Tensor& k) const;  // [T_k, K, D] -> [T_k, W]

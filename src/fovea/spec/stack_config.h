@@ -54,7 +54,7 @@ struct IndexerConfig {
                0, 1024),
         number("index-width", &C::index_width, "width of a head of the indexer of dsa(k)", 1, 1024),
         number("index-candidates", &C::index_candidates,
-               "the indexer of dsa(k) learns from this many times k keys of each query, those that it scores highest",
+               "the indexer of dsa(k) learns from this many times k keys of each query, which it scores highest",
                1, 1024));
   }
 };
@@ -196,7 +196,7 @@ double embedding_dropout(const StackConfig& config);
 // The width of an attention head.
 int64_t head_dim_of(const StackConfig& config);
 
-// The heads of an indexer, for a model of so many heads.
+// The heads of an indexer in a model of `heads` heads.
 int64_t index_heads_of(const IndexerConfig& config, int64_t heads);
 
 // Whether the feed-forward blocks are gated: their first matrix has then 2 transformer_dim_ffn rows.

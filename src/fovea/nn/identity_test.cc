@@ -25,12 +25,13 @@ struct Stack : StackConfig {
 // A new field of all models is of one of these kinds: it decides what weights mean, it shows in their shapes, or a
 // model may learn on with another value.
 TEST(Identity, EveryFieldOfAStackIsOfAKnownKind) {
-  constexpr std::array<std::string_view, 3> kInShapes = {"dim-emb", "transformer-heads-kv", "transformer-dim-ffn"};
+  constexpr std::array<std::string_view, 5> kInShapes = {"dim-emb", "transformer-heads-kv", "transformer-dim-ffn",
+                                                         "index-heads", "index-width"};
   Stack config;
   int meaning = 0;
   for (const FieldView& field : field_views(config)) {
     const bool is_free = field.name.starts_with("transformer-dropout") || field.name.starts_with("routing-") ||
-                         field.name.starts_with("span-");
+                         field.name.starts_with("span-") || field.name == "index-candidates";
     const bool is_in_shapes = std::ranges::find(kInShapes, field.name) != kInShapes.end();
     const bool decides = decides_meaning_of_weights(field.name);
     EXPECT_EQ((decides ? 1 : 0) + (is_free ? 1 : 0) + (is_in_shapes ? 1 : 0), 1) << field.name;

@@ -41,9 +41,12 @@ std::vector<Specs> all_specs() {
 ModelConfig with(const Specs& specs, const std::string& norm) {
   ModelConfig config = tiny();
   const bool is_routed = specs.self.find("routed") != std::string::npos;  // which transformer-xl does not go with
-  if (norm == "post")
+  if (norm == "post" && specs.self.starts_with("dsa")) {
+    config.transformer_positions = "learned+rotary";  // whose indexer goes with no positions on scores
+  } else if (norm == "post") {
     config.transformer_positions =
         is_routed ? "learned+shaw(2,values)+alibi" : "learned+shaw(2,values)+transformer-xl(clamp=3)+alibi";
+  }
   if (norm == "pre") {  // the newer options go with one of the two
     config.transformer_positions = "rotary";
     config.transformer_norm_kind = "rms";

@@ -77,7 +77,7 @@ def parameters(spec: str) -> list[str]:
 
 def properties(spec: str) -> list[str]:
     """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "head_scale",
-    "input_scale", "open_bias", "gate", "span", "clauses", "centroids", "uniform_gain" and "head_gain"."""
+    "input_scale", "open_bias", "gate", "span", "clauses", "centroids", "indexer", "uniform_gain" and "head_gain"."""
     parse(spec)
     return _told("properties", spec)
 

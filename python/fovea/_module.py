@@ -72,6 +72,9 @@ class Attention(nn.Module):
         if "centroids" in self._properties:
             raise ValueError(f"fovea.Attention has no learned centroids, which '{spec}' needs; train them with fovea train, "
                              "or use routed(clusters,window,random)")
+        if "indexer" in self._properties:
+            raise ValueError(f"fovea.Attention has no learned indexer, which '{spec}' needs; train it with fovea train, or "
+                             "choose keys by fovea.index_topk and give them as indices")
         if "open_bias" in self._properties:
             raise ValueError(f"fovea.Attention knows no greatest length, from which training would set the bias of sigmoid in "
                              f"'{spec}'; give the number, -ln(length), such as sigmoid(-6.93) for 1,024 keys")

@@ -321,6 +321,7 @@ def test_causal_and_cross_exclude_each_other():
     ("2*full;2*clause(2)+topk(4)", "knows no clauses of a text"),
     ("routed(4,8)", "has no learned centroids, which 'routed\\(4,8\\)' needs"),
     ("2*routed(4,8,causal);2*window(4)", "has no learned centroids"),
+    ("dsa(4)+topk(2)", "has no learned indexer, which 'dsa\\(4\\)\\+topk\\(2\\)' needs"),
 ])
 def test_specs_of_models_are_refused_at_construction(spec, message):
     with pytest.raises(ValueError, match=message) as caught:

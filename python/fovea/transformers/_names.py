@@ -72,7 +72,7 @@ def _checked_spec(text):
         return f"dsa({int(found[1])})"
     spec = parse_spec(text.strip())
     learned = [name for name in parameters(spec) if name in ("alpha", "sinks", "gate")]
-    learned += [name for name in ("span", "centroids", "gate") if name in properties(spec)]
+    learned += [name for name in ("span", "centroids", "indexer", "gate") if name in properties(spec)]
     learned += ["the scale of queries"] if {"head_scale", "input_scale"} & set(properties(spec)) else []
     if "clauses" in properties(spec):
         raise ValueError(f"fovea: '{spec}' attends within clauses of a text, which models of transformers do not know; "

@@ -46,6 +46,9 @@ void explain_kernels(const KernelsConfig& config) {
     if (const BlockChoice* blocks = spec.blocks()) {
       given = {.block = blocks->block, .count = blocks->best, .heads = kernels::ListHeads::kOfQueries};
       spec.source = Pairs{};
+    } else if (const IndexedKeys* indexed = spec.indexed()) {
+      given = {.block = 1, .count = indexed->count};
+      spec.source = Pairs{};
     }
     const kernels::AttentionProblem problem{.spec = spec,
                                             .kind = kind,

@@ -64,6 +64,7 @@ std::vector<std::string> property_names(std::string_view spec) {
   add_if(std::ranges::any_of(layer, spans), "span");
   add_if(std::ranges::any_of(layer, has_clauses), "clauses");
   add_if(std::ranges::any_of(layer, has_centroids), "centroids");
+  add_if(layer.front().spec.indexed() != nullptr, "indexer");
   const GainStart gain_start = parts_of(norm).gain_start;
   add_if(gain_start != GainStart::kOne, "uniform_gain");
   add_if(gain_start == GainStart::kByHead, "head_gain");

@@ -23,6 +23,7 @@ std::vector<std::string> parameter_names(std::string_view spec);
 //     span          some head has an adaptive span, whose mask the caller gives
 //     clauses       some head attends within clauses of a text, which operators do not know
 //     centroids     some head is routed by centroids, which models learn
+//     indexer       an indexer chooses the keys of all heads, which models learn
 //     gate          the layer's input gates its outputs, which fovea.Attention has and the function does not
 //     head_scale    some head's queries have SSMax's factor, which fovea.Attention has too
 //     input_scale   some head's queries have ASEntmax's factor

@@ -15,7 +15,8 @@ from fovea_program import Workplace, checked
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
 # Settings of our own, without published figures.
-OWN = {"caption-scenes", "cifar10-small", "classical-modern", "demo", "demo-language", "english-bytes", "multi30k-sweep", "multi30k-tiny"}
+OWN = {"caption-scenes", "cifar10-small", "classical-modern", "demo", "demo-language", "english-bytes", "multi30k-sweep",
+       "multi30k-tiny", "recall"}
 PLACE = Workplace()
 
 ONE_UPDATE = ["--after-batches", 1, "--after-epochs", 0, "--optimizer-delay", 1, "--save-freq", 1, "--valid-freq", 1,

@@ -13,6 +13,7 @@ namespace {
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = refusals_of(problem, kMaxBlocksHeadDim);
+  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (!problem.given.any()) {
     reasons.emplace_back("no lists of blocks come with the call");
     return reasons;
@@ -20,7 +21,6 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.given.block < kLeastKeysOfBlock) {
     reasons.push_back(cat("the lists name blocks of ", problem.given.block, " keys, fewer than ", kLeastKeysOfBlock));
   }
-  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (problem.offsets.any()) reasons.emplace_back("scores or sums by distance");
   if (!problem.spec.pairs().is_full()) reasons.emplace_back("the spec has a pattern");
   refuse_selection(problem.spec, reasons);

@@ -22,7 +22,7 @@ namespace {
 std::vector<ScreenFormat> formats() {
   std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
   if (has_tiles() || has_int8_product()) all.push_back(ScreenFormat::kInt8);
-  const bool has_avx2 = vector_isa() >= Isa::kAvx2 && vector_isa() <= Isa::kAvx512Bf16;
+  const bool has_avx2 = (FOVEA_LEVEL_MASK & 2) != 0 && vector_isa() >= Isa::kAvx2 && vector_isa() <= Isa::kAvx512Bf16;
   if (has_avx2) all.push_back(ScreenFormat::kInt16);
   if (has_avx2) all.push_back(ScreenFormat::kBytePairs);
   return all;

@@ -68,7 +68,7 @@ class Folder:
         return [self.begin, *self.tokenizer.encode(text, add_special_tokens=False).ids]
 
     def text(self, ids):
-        """What Fovea writes of tokens: the one that begins a text has no text of its own."""
+        """The text that Fovea writes of tokens. The token that begins a text has none of its own."""
         ids = [token for token in ids if token != self.begin]
         if self.tokens != "gemma":
             return self.tokenizer.decode(ids, skip_special_tokens=False)

@@ -22,7 +22,7 @@ std::unique_ptr<BlockSteps> BlockSteps::of(const Attention& attention, int64_t r
   return steps;
 }
 
-void BlockSteps::summarise(Group& group, int64_t row, const at::Tensor& keys, const Places& places) const {
+void BlockSteps::summarise(Group& group, int64_t row, const at::Tensor& keys, const StepPlaces& places) const {
   const auto r = static_cast<size_t>(row);
   Row& own = group.rows[r];
   if (own.first != places.first[r]) own = {places.first[r], {}};
@@ -41,7 +41,7 @@ void BlockSteps::summarise(Group& group, int64_t row, const at::Tensor& keys, co
   }
 }
 
-std::vector<at::Tensor> BlockSteps::choose(const at::Tensor& q, const at::Tensor& keys, const Places& places) {
+std::vector<at::Tensor> BlockSteps::choose(const at::Tensor& q, const at::Tensor& keys, const StepPlaces& places) {
   const auto* offsets = places.offsets.const_data_ptr<int64_t>();
   const auto* lengths = places.keys.lengths.const_data_ptr<int64_t>();
   std::vector<kernels::Sequence> sequences;

@@ -19,15 +19,9 @@ class BlockSteps {
   // Null if no head chooses blocks, or if kernels do not read the keys; ops::attention() then reads all of them.
   static std::unique_ptr<BlockSteps> of(const Attention& attention, int64_t rows, const at::TensorOptions& options);
 
-  // The tokens of the next step: where each row's keys lie in a cache, and how many of its first tokens came before.
-  struct Places {
-    const at::Tensor& offsets;  // [R + 1], of the queries
-    const StepCache::Keys& keys;
-    std::span<const int64_t> first;  // a row's blocks are counted from here on
-  };
   // Returns the lists of each head group with blocktopk, as ops::AttentionOptions::chosen_blocks has them. q [T, H, D],
   // keys [tokens, K, D], those of the next tokens among them.
-  std::vector<at::Tensor> choose(const at::Tensor& q, const at::Tensor& keys, const Places& places);
+  std::vector<at::Tensor> choose(const at::Tensor& q, const at::Tensor& keys, const StepPlaces& places);
 
   // Row r continues what was row parents[r].
   void inherit(std::span<const int64_t> parents);
@@ -47,7 +41,7 @@ class BlockSteps {
   };
   BlockSteps() = default;
   // Summarises the blocks of row `row` that have become whole.
-  void summarise(Group& group, int64_t row, const at::Tensor& keys, const Places& places) const;
+  void summarise(Group& group, int64_t row, const at::Tensor& keys, const StepPlaces& places) const;
 
   std::vector<Group> groups_;
   int64_t heads_per_key_ = 1;

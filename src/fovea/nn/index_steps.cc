@@ -20,7 +20,7 @@ std::unique_ptr<IndexSteps> IndexSteps::of(const Attention& attention, int64_t r
   return count == 0 ? nullptr : std::unique_ptr<IndexSteps>(new IndexSteps(attention, rows, count));
 }
 
-void IndexSteps::append(const at::Tensor& keys, const Places& places) {
+void IndexSteps::append(const at::Tensor& keys, const StepPlaces& places) {
   const auto* begins = places.keys.begins.const_data_ptr<int64_t>();
   const auto* lengths = places.keys.lengths.const_data_ptr<int64_t>();
   const int64_t* tokens = places.keys.tokens ? places.keys.tokens->const_data_ptr<int64_t>() : nullptr;
@@ -51,7 +51,7 @@ void IndexSteps::append(const at::Tensor& keys, const Places& places) {
   }
 }
 
-at::Tensor IndexSteps::choose(const at::Tensor& q, const at::Tensor& keys, const Places& places) {
+at::Tensor IndexSteps::choose(const at::Tensor& q, const at::Tensor& keys, const StepPlaces& places) {
   append(keys, places);
   std::vector<at::Tensor> all;
   at::Tensor k_offsets = at::zeros({static_cast<int64_t>(rows_.size()) + 1}, at::kLong);

@@ -19,15 +19,9 @@ class IndexSteps {
   // Null if the attention has no indexer.
   static std::unique_ptr<IndexSteps> of(const Attention& attention, int64_t rows);
 
-  // The tokens of the next step: where each row's keys lie in a cache, and how many of its first tokens came before.
-  struct Places {
-    const at::Tensor& offsets;  // [R + 1], of the queries
-    const StepCache::Keys& keys;
-    std::span<const int64_t> first;  // a row's keys are counted from here on
-  };
   // Returns the keys that the queries see, as ops::PairLists has them. q [T, H, D], keys [tokens, K, D], those of the
   // next tokens among them.
-  at::Tensor choose(const at::Tensor& q, const at::Tensor& keys, const Places& places);
+  at::Tensor choose(const at::Tensor& q, const at::Tensor& keys, const StepPlaces& places);
 
   // Row r continues what was row parents[r].
   void inherit(std::span<const int64_t> parents);
@@ -41,7 +35,7 @@ class IndexSteps {
   };
   IndexSteps(const Attention& attention, int64_t rows, int64_t count)
       : attention_(attention), count_(count), rows_(static_cast<size_t>(rows)) {}
-  void append(const at::Tensor& keys, const Places& places);
+  void append(const at::Tensor& keys, const StepPlaces& places);
 
   const Attention& attention_;
   int64_t count_;

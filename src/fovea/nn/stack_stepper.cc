@@ -160,11 +160,11 @@ at::Tensor StackStepper::self_attention(size_t layer, const at::Tensor& x, const
   options.screen = cache_.key_screen(layer);
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
   if (IndexSteps* index = indexes_[layer].get()) {
-    options.pairs = {index->choose(mixed.q, mixed.k, {places_.offsets, places_.keys, places_.first}), 1};
+    options.pairs = {index->choose(mixed.q, mixed.k, places_), 1};
   }
   std::vector<at::Tensor> chosen;
   if (BlockSteps* blocks = blocks_[layer].get()) {
-    chosen = blocks->choose(mixed.q, mixed.k, {places_.offsets, places_.keys, places_.first});
+    chosen = blocks->choose(mixed.q, mixed.k, places_);
     options.chosen_blocks = &chosen;
   }
   if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options), x);

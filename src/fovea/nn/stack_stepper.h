@@ -59,15 +59,9 @@ class StackStepper : public Stepper {
   StepCache cache_;
   std::optional<SsruSteps> ssru_;  // of a recurrent stack, whose cache then counts tokens alone
   std::optional<CrossSteps> cross_;
-  std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention
-  std::vector<Attention::Tables> tables_;       // of each layer; longer than the rows
-  // The places of the keys of the next tokens, and how many of each row's first tokens they leave out.
-  struct KeyPlaces {
-    at::Tensor offsets;
-    StepCache::Keys keys;
-    std::vector<int64_t> first;
-  };
-  KeyPlaces places_;
+  std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
+  std::vector<Attention::Tables> tables_;               // of each layer; longer than the rows
+  StepPlaces places_;                                   // of the next tokens
   std::vector<std::unique_ptr<IndexSteps>> indexes_;    // of each layer's self-attention, or null
   std::vector<std::unique_ptr<BlockSteps>> blocks_;     // of each layer's self-attention, or null
   std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null

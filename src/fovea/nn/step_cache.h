@@ -106,4 +106,13 @@ class StepCache {
   std::vector<int64_t> free_slots_;  // the other slots of the buffers, which no row has
 };
 
+// The tokens of a step of one attention whose heads choose their keys: where each row's keys lie in its cache, those of
+// the new tokens among them, and how many of the row's first tokens are left out; a row's keys are counted behind
+// these.
+struct StepPlaces {
+  at::Tensor offsets;  // [R + 1], of the queries
+  StepCache::Keys keys;
+  std::vector<int64_t> first;  // [R]
+};
+
 }  // namespace fovea::nn

@@ -43,6 +43,23 @@ def test_two_copies_in_one_process_are_one_line(tmp_path):
                           "copy\n")
 
 
+OPENMP = """
+import torch, fovea
+for spec in ("topk(3)", "sparsemax", "window(3)", "relu"):
+    fovea.attention(*[torch.ones(1, 1, 40, 4)] * 3, spec)
+with open("/proc/self/maps", encoding="utf-8") as maps:
+    print(*{line.split()[-1] for line in maps if any(name in line for name in ("libgomp", "libomp", "libiomp5"))}, sep="\\n")
+"""
+
+
+def test_one_openmp_runtime():
+    """Two would share the cores badly; the library must use the one that torch has mapped. Other packages of a process may
+    bring more, as sentencepiece does."""
+    run = python(OPENMP)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.split()) == 1, run.stdout
+
+
 @pytest.mark.parametrize("content,kind", [
     (b"\x7fELF\0_ZN5fovea3ops9attentionE\0", "the library of C++ programs"),
     (b"\x7fELF\0other\0", "another library"), (b"text", "no library"), (b"", "no library"),

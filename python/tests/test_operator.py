@@ -316,16 +316,6 @@ def test_heads_concatenate_without_a_copy():
     assert out.transpose(1, 2).is_contiguous()
 
 
-@pytest.mark.parametrize("spec", ["topk(3)", "sparsemax", "window(3)", "relu"])
-def test_one_openmp_runtime(spec):
-    """Two would share the cores badly; the library must use the one that torch has mapped."""
-    q, k, v = specs.inputs(2, H, 40, D, dtype=torch.float32)
-    fovea.attention(q, k, v, spec)
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        mapped = {line.split()[-1] for line in maps if any(n in line for n in ("libgomp", "libomp", "libiomp5"))}
-    assert len(mapped) <= 1, mapped
-
-
 @pytest.mark.parametrize("device", ["xpu", "mps"])
 def test_any_device_of_torch_has_the_operators(device):
     """Stand-ins for tensors on devices that are not here run through sizes alone; tests of C++ compute on such a device."""

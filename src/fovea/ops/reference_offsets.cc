@@ -136,7 +136,7 @@ void OffsetGradientSums::add_by_head(const BlockView& view, const at::Tensor& gr
   const OffsetRange& range = call_.problem.offsets.by_head;
   const HeadRun& heads = view.block.heads;
   const at::Tensor by_row = scattered(grad, offset_index(view, range), range.count);
-  sums_.by_head.narrow(0, heads.first, heads.count).add_(by_row.sum({0, 2}));
+  sums_.by_head.narrow(0, heads.first, heads.count).add_(by_row.sum(at::IntArrayRef{0, 2}));
 }
 
 void OffsetGradientSums::add_products(const OffsetView& view, const at::Tensor& grad) {

@@ -46,7 +46,7 @@ void fill(at::Tensor& x, const at::Tensor& dropped, double value) {
   if (dropped.defined()) x.masked_fill_(dropped, value);
 }
 
-at::Tensor row_sum(const at::Tensor& x) { return x.sum({-1}, /*keepdim=*/true); }
+at::Tensor row_sum(const at::Tensor& x) { return x.sum(at::IntArrayRef{-1}, /*keepdim=*/true); }
 
 // [H, 1, 1] against [G, H, N_q, N_k].
 at::Tensor per_head(const at::Tensor& alpha) { return alpha.view({-1, 1, 1}); }
@@ -184,7 +184,7 @@ at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Te
   const at::Tensor entropy = at::where(p == 0, at::zeros_like(p), p * p.log());
   const at::Tensor beta = alpha - 1;
   const at::Tensor slope = (p - skewed) / beta.square() - (entropy - skewed * row_sum(entropy)) / beta;
-  return (grad * slope).sum({0, 2, 3});
+  return (grad * slope).sum(at::IntArrayRef{0, 2, 3});
 }
 
 TransformGradient backward(const Softmax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
@@ -195,7 +195,7 @@ TransformGradient backward(const Sink& sink, const ScoreMatrix& rows, const at::
   TransformGradient result{p * (grad - mean), {}};
   if (!sink.learned) return result;
   const at::Tensor of_sink = at::_softmax(with_sink(sink, rows), -1, /*half_to_float=*/false).narrow(-1, p.size(-1), 1);
-  result.alpha = -(of_sink * mean).to(at::kDouble).sum({0, 2, 3});
+  result.alpha = -(of_sink * mean).to(at::kDouble).sum(at::IntArrayRef{0, 2, 3});
   return result;
 }
 TransformGradient backward(const Sparsemax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {

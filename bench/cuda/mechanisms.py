@@ -6,8 +6,9 @@ import torch
 import fovea
 import specs
 
-# The difference allowed, relative to the norm: sums in another order of what both sides read rounded.
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 2e-2}
+# The difference allowed, relative to the norm: sums in another order of what both sides read rounded. The gradients of
+# the steepest mechanisms multiply the rounding of float32, 6e-8, by more than a hundred on CPUs already.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 2e-2}
 B, H, N, D = 2, 6, 40, 16
 
 
@@ -24,8 +25,7 @@ def by_lists(**options):
     return {"indices": listed} if options["by"] == "key" else {"block_indices": of_blocks, "block_size": 8}
 
 
-# Inputs of a call: the name, heads of k and v, and its arguments as a function of the type. The first eight specs of each
-# are full, and mechanisms that leave keys out in different ways.
+# Inputs of a call: the name, heads of k and v, and its arguments as a function of the type.
 INPUTS = {
     "padded": (H, lambda _: {"k_lengths": torch.tensor([N, 7]), "q_lengths": torch.tensor([N, 7])}),
     "dropout": (H, lambda _: {"dropout": 0.2, "dropout_seed": 3}),

@@ -45,7 +45,7 @@ def parse():
                         help="stand-in: the library of the tests that refuses what a GPU refuses")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, which try the script")
     parser.add_argument("--minutes", type=float, default=9.5, help="for all parts together [9.5]")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[2048, 4096, 16384], help="lengths of times, flex and peaks")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[2048, 16384], help="lengths of times, flex and peaks")
     parser.add_argument("--head-dims", nargs="+", type=int, default=[64, 128])
     parser.add_argument("--seconds", type=float, default=0.1, help="of a comparison of times at least [0.1]")
     parser.add_argument("--library", type=pathlib.Path, metavar="FILE", help="libfovea_python.so")
@@ -137,7 +137,8 @@ def tell_missing(machine, given, parts):
 def main():
     given = parse()
     print(f"run.py: {given.device}, {', '.join(given.parts)}; writing to {given.output}", flush=True)
-    report = Report(given.output, {part: title for part, (_, title) in PARTS.items()}, given.minutes)
+    report = Report(given.output, {part: title for part, (_, title) in PARTS.items()}, given.minutes,
+                    FOLDER / "work")
     stand_in = stand_in_of(given)
     # The machine comes first: without torch, nothing is built.
     machine = watch("machine", Parts(given, "", stand_in), PARTS["machine"][0], report)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 TELL_EVERY = 5  # seconds
+KEPT_LINES = 40
 # Parts with too many rows for a page: the columns that tell groups of rows apart.
 GROUPED = {"mechanisms": ("type", "input"), "others": ("kernel", "type"), "oracle": ("type",)}
 NOT_SHOWN = {"kernels": ("the list",)}
@@ -45,11 +46,13 @@ def grouped(rows, keys):
 
 
 class Report:
-    """report.json and report.md in a folder: for each part its state and the rows so far."""
+    """report.json and report.md in a folder: for each part its state, the rows so far, and the end of what it printed if it
+    did not end well. `work` is a folder for the parts' own files."""
 
-    def __init__(self, folder, titles, minutes):
-        self.folder, self.titles, self.missing = pathlib.Path(folder), titles, []
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder, titles, minutes, work):
+        self.folder, self.titles, self.missing, self.work = pathlib.Path(folder), titles, [], pathlib.Path(work)
+        for made in (self.folder, self.work):
+            made.mkdir(parents=True, exist_ok=True)
         self.parts, self.end = {}, time.monotonic() + 60 * minutes
 
     def seconds_left(self):
@@ -98,9 +101,7 @@ def stop(process):
 def watch(name, parts, limit, report):
     """Runs a part for at most `limit` seconds and what the report has left, and stores its rows as they come. Returns its
     entry of the report."""
-    work = report.folder / "work"
-    work.mkdir(exist_ok=True)
-    rows, log = work / f"{name}.jsonl", work / f"{name}.log"
+    rows, log = (report.work / f"{name}.{ending}" for ending in ("jsonl", "log"))
     rows.unlink(missing_ok=True)
     entry = report.parts[name] = {"state": "not started: no time is left", "seconds": 0.0, "rows": []}
     limit = min(limit, report.seconds_left())
@@ -115,6 +116,8 @@ def watch(name, parts, limit, report):
         entry["rows"] = rows_in(rows)
         if entry["state"] == "running":
             entry["state"] = "done" if process.returncode == 0 else f"failed: {last_line(log)}"
+        if entry["state"] != "done":
+            entry["printed"] = log.read_text(errors="replace").splitlines()[-KEPT_LINES:]
     wrong = len(disagreeing(entry["rows"]))
     print(f"{name}: {entry['state']}, {entry['seconds']:.0f} s, {len(entry['rows'])} rows"
           + (f", {wrong} DISAGREE" if wrong else ""), flush=True)

@@ -42,7 +42,7 @@ class ReportTest(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def report_of(self, limit=20, minutes=1, **scripts):
-        report = Report(self.folder, {}, minutes)
+        report = Report(self.folder, {}, minutes, self.folder / "work")
         for part in scripts:
             watch(part, Scripts(**scripts), limit, report)
         written = json.loads((self.folder / "report.json").read_text())
@@ -57,7 +57,8 @@ class ReportTest(unittest.TestCase):
     def test_the_next_part_runs_after_one_that_fails(self):
         report, states = self.report_of(bad="raise ValueError('no such thing')", good="rows.write('{}\\n')")
         self.assertEqual(states, {"bad": "failed: ValueError: no such thing", "good": "done"})
-        self.assertEqual(report.status(), 1)
+        self.assertEqual((report.status(), report.parts["bad"]["printed"][-1]), (1, "ValueError: no such thing"))
+        self.assertNotIn("printed", report.parts["good"])
 
     def test_a_disagreement_is_told(self):
         lines = [json.dumps({"type": "float32", "input": "", "output": value, "agrees": agrees})

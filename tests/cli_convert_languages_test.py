@@ -183,7 +183,7 @@ class ManyLanguages(Refusals):
                                                   ((made.source, SOURCES), (made.target, TARGETS))))
             self.assertEqual(got, marked, "lines may have marks of their own")
             signature = checked("score", "--model", made.converted, "--train-sets", F / "pairs.src", F / "pairs.trg", "--summary",
-                                *made.languages(), "--quiet").stdout
+                                "--source-lang", made.source.split("_")[0], "--target-lang", made.target.upper(), "--quiet").stdout
             self.assertIn(f"|languages:{made.source}-{made.target}|", signature)
             for i, (source, target) in enumerate(zip(SOURCES, TARGETS)):
                 batch = made.tokenizer(source, text_target=target, return_tensors="pt")

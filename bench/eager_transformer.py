@@ -5,6 +5,7 @@ the loss on real tokens alone; the fused Adam. Decoding caches keys and values.
 """
 import argparse
 import ctypes
+import functools
 import itertools
 import json
 import math
@@ -54,35 +55,44 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, width, inner, heads, dropout, cross):
+    def __init__(self, attention, width, inner, dropout, cross, norm):
         super().__init__()
-        self.attention = Attention(width, heads)
-        self.cross = Attention(width, heads) if cross else None
+        self.attention = attention()
+        self.cross = attention() if cross else None
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3 if cross else 2))
         self.inner, self.outer = nn.Linear(width, inner), nn.Linear(inner, width)
-        self.dropout = dropout
+        self.dropout, self.is_pre = dropout, norm == "pre"
 
-    def add(self, x, y, norm):
-        return self.norms[norm](x + F.dropout(y, self.dropout, self.training))
+    def add(self, x, sublayer, norm):
+        """The residual of a sublayer, a function of x, with the norm before or behind it."""
+        y = F.dropout(sublayer(self.norms[norm](x) if self.is_pre else x), self.dropout, self.training)
+        return x + y if self.is_pre else self.norms[norm](x + y)
 
     def feed_forward(self, x):
-        return self.add(x, self.outer(F.relu(self.inner(x))), -1)
+        return self.outer(F.relu(self.inner(x)))
 
     def forward(self, x, mask=None, causal=False, memory=None, memory_mask=None):
-        x = self.add(x, self.attention(x, mask, causal), 0)
+        x = self.add(x, lambda x: self.attention(x, mask, causal), 0)
         if self.cross is not None:
-            x = self.add(x, self.cross.attend(self.cross.query(x), *self.cross.keys(memory), memory_mask), 1)
-        return self.feed_forward(x)
+            keys = self.cross.keys(memory)
+            x = self.add(x, lambda x: self.cross.attend(self.cross.query(x), *keys, memory_mask), 1)
+        return self.add(x, self.feed_forward, -1)
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocabulary=10000, width=128, inner=256, heads=4, depth=4, dropout=0.3):
+    """norm: "post", behind sublayers, or "pre", before them and at the end of both halves; attention(width, heads): the
+    module of each sublayer of attention."""
+
+    def __init__(self, vocabulary=10000, width=128, inner=256, heads=4, depth=4, dropout=0.3, norm="post",
+                 attention=Attention):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
-        self.encoder = nn.ModuleList(Layer(width, inner, heads, dropout, False) for _ in range(depth))
-        self.decoder = nn.ModuleList(Layer(width, inner, heads, dropout, True) for _ in range(depth))
+        layers = functools.partial(Layer, functools.partial(attention, width, heads), width, inner, dropout, norm=norm)
+        self.encoder = nn.ModuleList(layers(cross=False) for _ in range(depth))
+        self.decoder = nn.ModuleList(layers(cross=True) for _ in range(depth))
+        self.ends = nn.ModuleList(nn.LayerNorm(width) if norm == "pre" else nn.Identity() for _ in range(2))
         self.width, self.dropout = width, dropout
         place = torch.arange(512)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(1e4) / width))
         self.register_buffer("positions", torch.cat([place.sin(), place.cos()], -1))
@@ -95,25 +105,33 @@ class Transformer(nn.Module):
         x = self.embed(source)
         for layer in self.encoder:
             x = layer(x, mask)
-        return x
+        return self.ends[0](x)
 
     def forward(self, source, mask, inputs):
         memory = self.encode(source, mask)
         x = self.embed(inputs)
         for layer in self.decoder:
             x = layer(x, causal=True, memory=memory, memory_mask=mask)
-        return x
+        return self.ends[1](x)
+
+    def loss(self, source, mask, inputs, outputs, real):
+        """The smoothed cross-entropy of a batch of make_batch(), by its real tokens."""
+        logits = F.linear(self(source, mask, inputs)[real], self.embedding.weight, self.bias)
+        return F.cross_entropy(logits, outputs, label_smoothing=0.1)
 
     def step(self, tokens, position, caches, crosses, mask):
         """tokens [R, 1]; caches: of each layer keys and values so far. The logits of the next word."""
         x = self.embed(tokens, position)
         for layer, cache, cross in zip(self.decoder, caches, crosses):
-            q, k, v = (layer.attention.split(part) for part in layer.attention.qkv(x).chunk(3, -1))
-            cache[:] = [torch.cat([old, new], 2) if old is not None else new for old, new in zip(cache, (k, v))]
-            x = layer.add(x, layer.attention.attend(q, *cache), 0)
-            x = layer.add(x, layer.cross.attend(layer.cross.query(x), *cross, mask), 1)
-            x = layer.feed_forward(x)
-        return F.linear(x[:, 0], self.embedding.weight, self.bias)
+            def attend(x, layer=layer, cache=cache):
+                q, k, v = (layer.attention.split(part) for part in layer.attention.qkv(x).chunk(3, -1))
+                cache[:] = [torch.cat([old, new], 2) if old is not None else new for old, new in zip(cache, (k, v))]
+                return layer.attention.attend(q, *cache)
+
+            x = layer.add(x, attend, 0)
+            x = layer.add(x, lambda x, layer=layer, cross=cross: layer.cross.attend(layer.cross.query(x), *cross, mask), 1)
+            x = layer.add(x, layer.feed_forward, -1)
+        return F.linear(self.ends[1](x)[:, 0], self.embedding.weight, self.bias)
 
 
 def read_lengths(path):
@@ -169,9 +187,7 @@ def train(arguments):
     for source, mask, inputs, outputs, real in batches:
         start = clock()
         with torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bfloat16"):
-            hidden = model(source, mask, inputs)[real]
-            logits = F.linear(hidden, model.embedding.weight, model.bias)
-            loss = F.cross_entropy(logits, outputs, label_smoothing=0.1)
+            loss = model.loss(source, mask, inputs, outputs, real)
         adam.zero_grad(set_to_none=True)
         loss.backward()
         adam.step()

@@ -25,7 +25,7 @@ SOURCES = ["A converted model is an ordinary checkpoint.", "x", "It translates  
            "The weights may be float32"]
 TARGETS = ["Ein Modell.", "y z", "es \u00fcbersetzt und schreibt", "a", "Die Gewichte"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-CODES = ["ace_Arab", "deu_Latn", "eng_Latn", "zho_Hans"]
+CODES = ["ace_Arab", "deu_Latn", "eng_Latn", "zho_Hans", "zho_Hant"]
 LANGUAGES = {"m2m100": ("en", "de"), "nllb": ("eng_Latn", "deu_Latn")}
 
 
@@ -49,14 +49,51 @@ def m2m100_tokenizer(folder):
     return len(SPECIAL) + len(pieces) + 100 + 8
 
 
-def nllb_tokenizer(folder):
+def protobuf_fields(message):
+    """(number, value) of a message's fields; the value is a number, or bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = message[at], at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = number()
+        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
+        if size == 0:
+            yield key >> 3, number()
+            continue
+        size = number() if size is None else size
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def made_nllb(model, pieces):
+    """NLLB's tokeniser of a SentencePiece model, as transformers makes it out of sentencepiece.bpe.model."""
+    import sentencepiece
     import transformers
-    from tokenizers import AddedToken
+    reader = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    normalizer = dict(protobuf_fields(dict(protobuf_fields(model.read_bytes()))[3]))
+    vocab = {piece: i for i, piece in enumerate(SPECIAL + pieces)}
+    merges = []
+    for piece in sorted(pieces, key=lambda piece: -reader.get_score(reader.piece_to_id(piece))):
+        pairs = [(piece[:i], piece[i:]) for i in range(1, len(piece)) if piece[:i] in vocab and piece[i:] in vocab]
+        merges += sorted(pairs, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))
+    return transformers.NllbTokenizer(vocab=vocab, merges=merges, _spm_precompiled_charsmap=normalizer[2],
+                                      extra_special_tokens=CODES)
+
+
+def nllb_tokenizer(folder):
+    """A folder of transformers 4."""
     model, pieces = sentencepiece_model("bpe")
     folder.mkdir(exist_ok=True)
     shutil.copy(model, folder / "sentencepiece.bpe.model")
-    made = transformers.NllbTokenizer.from_pretrained(folder)
-    tokenizer = json.loads(made.backend_tokenizer.to_str())
+    tokenizer = json.loads(made_nllb(model, pieces).backend_tokenizer.to_str())
     size = len(tokenizer["model"]["vocab"])
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     tokenizer["added_tokens"] = [*({"id": i, "content": token, **plain} for i, token in enumerate(SPECIAL)),
@@ -65,7 +102,19 @@ def nllb_tokenizer(folder):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     (folder / "tokenizer_config.json").write_text(json.dumps(
         {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": CODES, "mask_token": "<mask>", "legacy_behaviour": False}))
-    return size + len(CODES) + 3  # more rows than tokens
+    return size + len(CODES) + 2  # more rows than tokens
+
+
+# Sentences of several scripts, with runs of blanks, characters that the normaliser changes, and characters that are not in the vocabulary.
+SCRIPTS = ["All human beings are born free and equal in dignity and rights.", "Alle Menschen sind frei und gleich an Würde geboren.",
+           "Tous les êtres humains naissent libres et égaux.", "Все люди рождаются свободными и равными.", "Усі люди народжуються вільними.",
+           "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι.", "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق.", "تمام لوگ آزاد پیدا ہوئے ہیں۔",
+           "כל בני אדם נולדו בני חורין.", "सभी मनुष्यों को गौरव और अधिकारों के मामले में", "সমস্ত মানুষ স্বাধীনভাবে জন্মগ্রহণ করে।",
+           "மனிதப் பிறிவியினர் சகலரும் சுதந்திரமாகவே பிறக்கின்றனர்.", "మానవులందరు స్వేచ్చతో జన్మించినారు.", "มนุษย์ทั้งปวงเกิดมามีอิสระ",
+           "လူတိုင်းသည် တူညီ လွတ်လပ်သော", "人人生而自由，在尊严和权利上一律平等。", "人人生而自由,在尊嚴和權利上一律平等。", "すべての人間は、生まれながらにして自由である。",
+           "모든 인간은 태어날 때부터 자유로우며", "ყველა ადამიანი იბადება თავისუფალი.", "Բոլոր մարդիկ ծնվում են ազատ.", "ሰብዓዊ ፍጡር ሁሉ ነጻ ሆኖ ይወለዳል።",
+           "Tất cả mọi người sinh ra đều được tự do.", "Bütün insanlar hür doğarlar.", "ﬁrst ½ ｆｕｌｌ ①  Ⅳ", "  two   blanks  inside",
+           "e\u0301 and \u00e9, n\u0303", "a\u2581b \u2581c", "\U0001f600 \U0001f468\u200d\U0001f469 emoji", "x\u00a0y\u3000z\tw 1,234.5 3\u00d74"]
 
 
 class Folder:
@@ -109,7 +158,7 @@ class Folder:
             found = self.model.generate(**inputs, forced_bos_token_id=self.mark(), num_beams=beams, num_return_sequences=count, do_sample=False,
                                         max_new_tokens=40, bad_words_ids=[[1], [3]], length_penalty=1.0, early_stopping=False,
                                         return_dict_in_generate=True, output_scores=True)
-        pieces = self.model.config.vocab_size - (108 if self.kind == "m2m100" else len(CODES) + 3)
+        pieces = self.model.config.vocab_size - (108 if self.kind == "m2m100" else len(CODES) + 2)
         # Tokens behind the pieces print nothing, whatever transformers' versions take for special.
         texts = [self.tokenizer.decode([token for token in tokens if 3 < token < pieces]) for tokens in found.sequences.tolist()]
         return texts, found
@@ -134,7 +183,7 @@ class ManyLanguages(Refusals):
                                                   ((made.source, SOURCES), (made.target, TARGETS))))
             self.assertEqual(got, marked, "lines may have marks of their own")
             signature = checked("score", "--model", made.converted, "--train-sets", F / "pairs.src", F / "pairs.trg", "--summary",
-                                *made.languages(), "--quiet").stdout
+                                "--source-lang", made.source.split("_")[0], "--target-lang", made.target.upper(), "--quiet").stdout
             self.assertIn(f"|languages:{made.source}-{made.target}|", signature)
             for i, (source, target) in enumerate(zip(SOURCES, TARGETS)):
                 batch = made.tokenizer(source, text_target=target, return_tensors="pt")
@@ -206,6 +255,57 @@ class ManyLanguages(Refusals):
             for name in ("config.yml", "model.safetensors"):
                 self.assertEqual((F / f"{kind}-again" / name).read_bytes(), (made.converted / name).read_bytes(), name)
 
+    def tokens_are_transformers(self, folder, converted, languages=("eng_Latn", "deu_Latn")):
+        """Compares the numbers of each sentence's pieces, without the mark and </s>. Lines with the name of a special token
+        are left out: transformers reads the token."""
+        import sentencepiece
+        import transformers
+        theirs = transformers.AutoTokenizer.from_pretrained(folder, src_lang=languages[0], tgt_lang=languages[1])
+        ours = sentencepiece.SentencePieceProcessor(model_file=str(converted / "source.spm"))
+        unknown = 0
+        for line in [*SCRIPTS, *(line for line in TEXT if not any(token in line for token in [*SPECIAL, *CODES]))]:
+            ids = theirs(line).input_ids
+            self.assertEqual(ours.encode(line), ids[1:-1], line)
+            unknown += ids.count(3)
+        self.assertGreater(unknown, 0, "some characters are not in the vocabulary")
+
+    def test_nllb_without_a_sentencepiece_model(self):
+        """transformers 5 saves tokenizer.json alone, with the languages behind <mask>."""
+        import sentencepiece
+        (F / "scripts.txt").write_text("\n".join([*SCRIPTS[:26], *TEXT]))
+        sentencepiece.SentencePieceTrainer.train(input=str(F / "scripts.txt"), model_prefix=str(F / "scripts"), vocab_size=900,
+                                                 model_type="bpe", character_coverage=0.995, unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
+                                                 minloglevel=2)
+        reader = sentencepiece.SentencePieceProcessor(model_file=str(F / "scripts.model"))
+        pieces = [reader.id_to_piece(i) for i in range(3, reader.get_piece_size())]
+        made, folder = self.folders["nllb"], F / "saved"
+        folder.mkdir()
+        made_nllb(F / "scripts.model", pieces).save_pretrained(folder)
+        self.assertFalse((folder / "sentencepiece.bpe.model").exists())
+        rows = len(SPECIAL) + len(pieces) + len(CODES) + 1
+        config = json.loads((made.folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "vocab_size": rows}))
+        from safetensors.torch import load_file, save_file
+        state = load_file(made.folder / "model.safetensors")
+        table = state["model.shared.weight"]
+        state["model.shared.weight"] = table.repeat(-(-rows // len(table)), 1)[:rows].contiguous()
+        save_file(state, folder / "model.safetensors", {"format": "pt"})
+        checked("convert", "--from", "huggingface", folder, "--output", F / "from-saved")
+        self.tokens_are_transformers(folder, F / "from-saved")
+        self.assertEqual(len(self.score(F / "from-saved", SOURCES, TARGETS, "--source-lang", "eng", "--target-lang", "deu_latn")), len(SOURCES))
+        checked("convert", "--to", "huggingface", F / "from-saved", "--output", F / "saved-back")
+        self.tokens_are_transformers(F / "saved-back", F / "from-saved")
+        (F / "saved-back/sentencepiece.bpe.model").unlink()
+        self.tokens_are_transformers(F / "saved-back", F / "from-saved")
+        checked("convert", "--from", "huggingface", F / "saved-back", "--output", F / "saved-again")
+        self.assertEqual((F / "saved-again/source.spm").read_bytes(), (F / "from-saved/source.spm").read_bytes())
+        tokenizer = json.loads((folder / "tokenizer.json").read_text())
+        for change, says in (({"model": {**tokenizer["model"], "type": "Unigram"}}, "model: got the type 'Unigram'; expected BPE"),
+                             ({"model": {**tokenizer["model"], "merges": tokenizer["model"]["merges"][1:]}},
+                              "all pairs of tokens that give a third, as in a SentencePiece model")):
+            (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, **change}))
+            self.refused("convert", "--from", "huggingface", folder, "--output", F / "never", says=["tokenizer.json: ", says])
+
     def test_files_of_older_versions(self):
         """pytorch_model.bin has the shared table by all its names, the table of positions and the number of a version."""
         made = self.folders["m2m100"]
@@ -222,13 +322,20 @@ class ManyLanguages(Refusals):
     def test_languages_that_are_not_there(self):
         for kind, made in self.folders.items():
             model = ["translate", "--model", made.converted, "--cpu-threads", 1, "--quiet"]
-            some = "de, el, en" if kind == "m2m100" else "ace_Arab, deu_Latn, eng_Latn, zho_Hans"
+            some = "de, el, en" if kind == "m2m100" else "ace_Arab, deu_Latn, eng_Latn, zho_Hans, zho_Hant"
             self.refused(*model, stdin="x\n", says=["--source-lang is missing; expected a language of the model: ", some])
             self.refused(*model, "--source-lang", made.source, stdin="x\n", says=["--target-lang is missing", some])
             self.refused(*model, "--source-lang", "qq", "--target-lang", made.target, stdin="x\n", says=["--source-lang: got 'qq'", some])
             self.refused(*model, "--source-lang", made.source, "--target-lang", made.target[:-1] + "x", stdin="x\n",
                          says=["--target-lang: got", some])
+            if kind == "nllb":
+                self.refused(*model, "--source-lang", "zho", "--target-lang", made.target, stdin="x\n",
+                             says="--source-lang: got 'zho'; expected one of zho_Hans, zho_Hant")
+                self.refused(*model, "--source-lang", "en", "--target-lang", made.target, stdin="x\n", says=["--source-lang: got 'en'", some])
             (F / "one").write_text("x\n")
+            spelt = ("__en__", "DE") if kind == "m2m100" else ("eng", "deu")
+            self.assertEqual(checked(*model, "--source-lang", spelt[0], "--target-lang", spelt[1], stdin="x\n").stdout,
+                             checked(*model, *made.languages(), stdin="x\n").stdout)
             self.refused("score", "--model", made.converted, "--train-sets", F / "one", F / "one",
                          says="got a line of the source without a mark of its language; expected one before it, such as >>a")
             self.refused("score", "--model", made.converted, "--train-sets", F / "one", F / "one", "--source-lang", made.source,
@@ -271,14 +378,14 @@ class ManyLanguages(Refusals):
             self.assertEqual((status, answer["translations"][0]["text"].split()), (200, other.split()), answer)
             status, languages, _ = server.ask("GET", "/languages")
             known = {language["code"]: language["targets"] for language in languages}
-            self.assertEqual(len(known), 104)
-            self.assertEqual(sorted(known["eng_Latn"]), ["ace_Arab", "deu_Latn", "zho_Hans"])
+            self.assertEqual(len(known), 105)
+            self.assertEqual(sorted(known["eng_Latn"]), ["ace_Arab", "deu_Latn", "zho_Hans", "zho_Hant"])
             self.assertIn("de", known["en"])
             self.assertNotIn("en", known["en"])
             for body, says in (({"q": "x", "source": "en", "target": "qq"}, "no model translates from en into qq; there is any pair of ace_Arab"),
                                ({"q": "x", "source": "auto", "target": "de"}, "cannot tell languages apart"),
                                ({"text": "x", "model": "nllb", "target": "deu_Latn"},
-                                "source is missing; the model 'nllb' translates between ace_Arab, deu_Latn, eng_Latn, zho_Hans"),
+                                "source is missing; the model 'nllb' translates between ace_Arab, deu_Latn, eng_Latn, zho_Hans, zho_Hant"),
                                ({"text": "x", "model": "nllb", "source": "de", "target": "deu_Latn"}, "source: got de; the model 'nllb' translates between")):
                 status, answer, _ = server.post("/translate", body)
                 self.assertEqual(status, 400, body)
@@ -316,7 +423,7 @@ class ManyLanguages(Refusals):
         refused("nllb", "both have the number 2", "tokenizer.json", added_tokens=[{"id": 2, "content": "x"}])
         refused("nllb", "content is missing", "tokenizer.json", added_tokens=[{"id": 2}])
         for kind, files in (("m2m100", ["vocab.json", "sentencepiece.bpe.model", "tokenizer_config.json"]),
-                            ("nllb", ["tokenizer.json", "sentencepiece.bpe.model"])):
+                            ("nllb", ["tokenizer.json"])):
             for file in files:
                 refused(kind, file, file)
 

@@ -11,7 +11,7 @@ def allowed(spec, n, causal):
     """[n, n], true where query i may see key j: the patterns of docs/attention.md."""
     distance = torch.arange(n)[None, :] - torch.arange(n)[:, None]
     step = 2 if spec == "dilated(8,2)" else 1
-    low, high = (-7 * step, 0) if causal else (-3 * step, 4 * step)
+    low, high = (-7 * step, 0) if causal else (-4 * step, 3 * step)
     pairs = torch.ones(n, n, dtype=torch.bool)
     if spec in ("window(8)", "dilated(8,2)"):
         pairs = (distance >= low) & (distance <= high) & (distance % step == 0)
@@ -85,12 +85,12 @@ def checked(spec, shape, dtype, causal, device):
     return {name: difference(g.detach(), w.detach()) for name, g, w in zip(("output", "dq", "dk", "dv"), gots, wants)}
 
 
-def rows(device):
+def rows(device, quick=False):
     """One for each mechanism and type: the greatest difference of each kind over shapes and causality."""
-    for dtype, tolerance in TOLERANCE.items():
+    for dtype, tolerance in list(TOLERANCE.items())[:1 if quick else None]:
         for spec in SPECS:
             worst = {}
-            for shape in SHAPES:
+            for shape in SHAPES[:1 if quick else None]:
                 for causal in (False, True):
                     for name, value in checked(spec, shape, dtype, causal, device).items():
                         worst[name] = max(worst.get(name, 0), math.inf if math.isnan(value) else value)

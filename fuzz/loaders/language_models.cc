@@ -10,6 +10,8 @@
 #include "fovea/text/byte_pairs.h"
 #include "fovea/text/byte_pairs_json.h"
 #include "fovea/text/chat_template.h"
+#include "fovea/text/piece_order.h"
+#include "fovea/text/sentencepiece_json.h"
 #include "loaders/loaders.h"
 
 namespace fovea::fuzz {
@@ -52,6 +54,19 @@ void load_byte_pairs(std::string_view bytes) {
   const bool keeps_text = !model.composes && !model.adds_blank && model.added.empty() && !model.signs;
   require(!keeps_text || decoded == text, "the tokens give another text back");
   require(pairs.cut(text, text.size()) <= text.size(), "a cut is behind the text");
+}
+
+// NLLB's tokenizer.json, and behind a NUL byte a text.
+void load_nllb(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const std::string json(bytes.substr(0, end));
+  const std::vector<std::string> pieces = text::parse_nllb_pieces(json, "tokenizer.json");
+  const text::OrderedModel model = text::with_piece_order(text::parse_nllb_model(json, "tokenizer.json"), pieces,
+                                                          "file", text::NewPieces::kPrintNothing);
+  const text::Vocab vocab = text::Vocab::from_bytes(model.bytes, "file");
+  require(vocab.size() == std::ssize(pieces), "the model has another number of pieces");
+  for (const int64_t id : vocab.encode(bytes.substr(std::min(end + 1, bytes.size()))))
+    require(id >= 0 && id < vocab.size(), "a piece is not in the vocabulary");
 }
 
 void load_tensor_index(std::string_view bytes) {

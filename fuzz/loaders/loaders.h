@@ -74,6 +74,7 @@ void load_columns(std::string_view bytes);
 void load_tokenizer_json(std::string_view bytes);
 // Files of language models: a tokenizer.json, an index of tensors, a config.json.
 void load_byte_pairs(std::string_view bytes);
+void load_nllb(std::string_view bytes);
 void load_chat_template(std::string_view bytes);
 void load_torch_file(std::string_view bytes);
 void load_tensor_index(std::string_view bytes);

@@ -46,6 +46,7 @@ constexpr std::array kLoaders = {
     Loader{'H', load_markup},
     Loader{'I', load_tensor_index},
     Loader{'J', load_byte_pairs},
+    Loader{'Z', load_nllb},
     Loader{'K', load_checksums},
     Loader{'L', load_labels},
     Loader{'M', load_torch_file},

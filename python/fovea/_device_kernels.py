@@ -319,7 +319,8 @@ def described(q, k, v, spec, kind, scale, stream, tensors, enable_gqa, dropout):
         q, k, v = (x if x.dtype in kept or not x.is_floating_point() else x.to(kept[1]) for x in (q, k, v))
     given = [name for name, x in tensors.items() if x is not None]
     given += ["dropout"] * bool(dropout)
-    given += ["heads that share keys without enable_gqa"] * (q.dim() == k.dim() == 4 and q.size(1) != k.size(1) and not enable_gqa)
+    if not enable_gqa and q.dim() == k.dim() == 4 and q.size(1) != k.size(1):
+        given.append("heads that share keys without enable_gqa")
     return Call(q, k, v, spec, kind, scale, stream, tuple(given))
 
 

@@ -1,12 +1,19 @@
 """Specs to test, out of the library's own list of names: a new pattern, transform or norm is tested without an edit."""
+import os
 import random
 
+import pytest
 import torch
 
 import fovea
 from fovea._functional import properties
 
 NAMES = fovea.spec_names()
+DEVICE = os.environ.get("FOVEA_TEST_DEVICE", "cpu")  # of the inputs and parameters below
+# Guarantees of the kernels for CPUs, which the reference does not give.
+CPU_KERNELS = pytest.mark.skipif(DEVICE != "cpu", reason="only the kernels for CPUs guarantee this")
+STAND_IN = "stand_in_device" in os.environ.get("LD_PRELOAD", "")  # for a GPU: tests/device/stand_in.cc
+AUTOCAST = pytest.mark.skipif(STAND_IN, reason="PyTorch's autocast asks for a real GPU")
 
 
 def argument(field, place, rng=None):
@@ -75,8 +82,13 @@ def random_spec(rng):
 RANDOM = [random_spec(random.Random(i)) for i in range(25)]
 
 
+def randn(*shape, requires_grad=False, **options):
+    """torch.randn's numbers on a CPU, on the device of the tests."""
+    return torch.randn(*shape, device="cpu", **options).to(DEVICE).requires_grad_(requires_grad)
+
+
 def inputs(*shape, dtype=torch.float64, count=3, requires_grad=False):
-    return [torch.randn(*shape, dtype=dtype).requires_grad_(requires_grad) for _ in range(count)]
+    return [randn(*shape, dtype=dtype, requires_grad=requires_grad) for _ in range(count)]
 
 
 def extras(spec, heads, head_size, dtype=torch.float64, requires_grad=False):
@@ -85,5 +97,5 @@ def extras(spec, heads, head_size, dtype=torch.float64, requires_grad=False):
     for name in fovea.parameters(spec):
         value = (torch.linspace(1.2, 1.8, heads, dtype=dtype) if name in ("alpha", "sinks")
                  else torch.linspace(-1, 1.5, heads * head_size, dtype=dtype))
-        made[name] = value.requires_grad_(requires_grad)
+        made[name] = value.to(DEVICE).requires_grad_(requires_grad)
     return made

@@ -63,12 +63,13 @@ def test_padding_and_neighbours_change_nothing(spec, causal, dtype):
         close(packed[offsets[b]:offsets[b + 1]].transpose(0, 1), alone, dtype)
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("spec", ["full", "topk(8)", "sparsemax", "entmax(1.5)"])
 def test_a_sentence_has_its_bits_in_any_batch(spec):
     """Lengths around the one at which kernels change: each sentence's kernel is its own."""
     lengths = torch.tensor([5, 255, 256, 700])
     x = specs.inputs(4, 2, 700, D, dtype=torch.float32, requires_grad=True)
-    weight = torch.randn(4, 2, 700, D)
+    weight = specs.randn(4, 2, 700, D)
     out = run(x, spec, causal=True, q_lengths=lengths, k_lengths=lengths)
     grads = torch.autograd.grad((out * weight).sum(), x)
     for b, n in enumerate(lengths):
@@ -90,6 +91,7 @@ def test_decoding_step_by_step_is_the_full_pass(spec, dtype):
         close(step, full[:, :, i:i + 1], dtype)
 
 
+@specs.CPU_KERNELS
 @EVERY
 def test_strides_do_not_matter(spec):
     x = qkv(torch.float32, batch=2)
@@ -99,6 +101,7 @@ def test_strides_do_not_matter(spec):
         assert torch.equal(run(permuted, spec), plain)
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "seed" not in properties(s)])
 def test_threads_do_not_matter(spec):
     x = [t.requires_grad_() for t in qkv(torch.float32, n=33, batch=2)]
@@ -143,12 +146,13 @@ def test_ties_at_the_threshold_all_stay(dtype):
         close(run((q, k, v), f"topk({wanted})"), weights @ v, dtype)
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("heads,keys,width", [(1, 70, 4), (1, 33, 17), (2, 130, 40), (1, 300, 5)])
 def test_equal_keys_tie_wherever_they_stand(heads, keys, width, dtype):
     """Though a product of matrices may add in another order at its edges."""
     torch.manual_seed(0)
-    key, q = torch.randn(heads, 1, width).to(dtype), torch.randn(1, heads, 50, width).to(dtype)
+    key, q = specs.randn(heads, 1, width).to(dtype), specs.randn(1, heads, 50, width).to(dtype)
     k, v = key.expand(1, heads, keys, width), torch.arange(keys, dtype=dtype)[:, None].expand(1, heads, keys, width)
     assert (fovea.attention_weights(q, k, "topk(1)", cross=True) > 0).all()
     out = fovea.attention(q, k, v, "topk(1)", cross=True)
@@ -186,31 +190,33 @@ def test_entmax_sums_to_one_however_steep(alpha, n, dtype):
 def test_weights_of_nearly_equal_scores_sum_to_one(spec, n, dtype):
     """A few queries over a long cache: 1 - mu, of which a weight is made, is 5e-5."""
     for deviation in (0, 1e-6, 1e-5):
-        q, k = deviation * torch.randn(1, 1, 8, 16, dtype=dtype), torch.randn(1, 1, n, 16, dtype=dtype)
+        q, k = deviation * specs.randn(1, 1, 8, 16, dtype=dtype), specs.randn(1, 1, n, 16, dtype=dtype)
         out = fovea.attention(q, k, torch.ones_like(k), spec, cross=True)
         # Sums so far are n / 2 in all, each rounded by half an eps.
         assert (out - 1).abs().max() < n / 2 * torch.finfo(dtype).eps
 
 
+@specs.CPU_KERNELS
 @DTYPES
 @pytest.mark.parametrize("spec", ["full", "topk(2)", "topk(9)", "sparsemax"])
 def test_infinite_values_without_weight_stay_where_they_are(spec, dtype):
-    q, k, v = (torch.ones(1, 1, n, 1, dtype=dtype) for n in (40, 400, 400))
+    q, k, v = (torch.ones(1, 1, n, 1, dtype=dtype, device=specs.DEVICE) for n in (40, 400, 400))
     k *= -1e3
     k[..., 0, 0], k[..., 1, 0], v[..., 1:, 0] = 1e3, 0, math.inf
     out = fovea.attention(q, k, v, spec, cross=True, scale=1.0)
     close(out, torch.ones_like(out), dtype)
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("n", [100, 600])  # cpu-rows and cpu-entmax
 def test_gradient_of_alpha_is_blind_to_an_offset_of_values(n):
     grads = []
     for dtype, offset in ((torch.float64, 0), (torch.float32, 100)):
         torch.manual_seed(1)
-        q, k, v = (torch.randn(1, 2, n, 16).to(dtype) for _ in range(3))
-        alpha = torch.full((2,), 1.05, dtype=dtype, requires_grad=True)
+        q, k, v = (specs.randn(1, 2, n, 16).to(dtype) for _ in range(3))
+        alpha = torch.full((2,), 1.05, dtype=dtype, device=specs.DEVICE, requires_grad=True)
         out = fovea.attention(0.3 * q, k, v + offset, "entmax(learned)", alpha=alpha)
-        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(2)).to(dtype)
+        weight = specs.randn(out.shape, generator=torch.Generator().manual_seed(2)).to(dtype)
         grads.append(torch.autograd.grad((out * weight).sum(), alpha)[0].double())
     # v + 100 has rounded v to 2^-18.
     torch.testing.assert_close(grads[1], grads[0], rtol=2e-4, atol=2e-4 * grads[0].abs().max().item())
@@ -236,9 +242,9 @@ def test_entmax_of_two_keys(alpha, others, dtype):
     b = alpha - 1
     for wanted in (0.5, 0.55, 0.7, 0.9, 0.99):
         apart = (wanted**b - (1 - wanted) ** b) / b
-        k = torch.tensor([0, -apart] + others * [-9.0], dtype=dtype)[:, None]
-        v = torch.tensor([1, 0] + others * [5.0], dtype=dtype)[:, None]
-        q = torch.ones(40, 1, dtype=dtype)
+        k = torch.tensor([0, -apart] + others * [-9.0], dtype=dtype, device=specs.DEVICE)[:, None]
+        v = torch.tensor([1, 0] + others * [5.0], dtype=dtype, device=specs.DEVICE)[:, None]
+        q = torch.ones(40, 1, dtype=dtype, device=specs.DEVICE)
         out = fovea.attention(q[None, None], k[None, None], v[None, None], f"entmax({alpha})", cross=True, scale=1.0)
         # d's rounding, relatively, moves w by less than as much: d dw / dd is below w / b.
         torch.testing.assert_close(out, torch.full_like(out, wanted), rtol=0, atol=TOLERANCE[dtype]["atol"])
@@ -251,7 +257,7 @@ def test_gradients_above_alpha_2(n, alpha):
     grads, drawn = [], qkv(torch.float32, n)
     for dtype in (torch.float32, torch.float64):
         x = [t.to(dtype, copy=True).requires_grad_() for t in drawn]
-        x.append(torch.full((H,), alpha, dtype=dtype, requires_grad=True))
+        x.append(torch.full((H,), alpha, dtype=dtype, device=specs.DEVICE, requires_grad=True))
         out = fovea.attention(*x[:3], "entmax(learned)", causal=True, alpha=x[3])
         grads.append([g.double() for g in torch.autograd.grad(out.square().sum(), x)])
     for got, right in zip(*grads):
@@ -268,9 +274,9 @@ def test_supports_are_nested():
 @DTYPES
 def test_entmax_meets_its_neighbours(dtype):
     x = qkv(dtype)
-    learned = {"alpha": torch.full((H,), 2.0, dtype=dtype)}
+    learned = {"alpha": torch.full((H,), 2.0, dtype=dtype, device=specs.DEVICE)}
     close(fovea.attention(*x, "entmax(learned)", **learned), fovea.attention(*x, "sparsemax"), dtype)
-    learned = {"alpha": torch.full((H,), 1.5, dtype=dtype)}
+    learned = {"alpha": torch.full((H,), 1.5, dtype=dtype, device=specs.DEVICE)}
     close(fovea.attention(*x, "entmax(learned)", **learned), fovea.attention(*x, "entmax(1.5)"), dtype)
     # d p / d alpha is of size one, so alpha - 1 = 1e-3 moves outputs by a few times 1e-3.
     torch.testing.assert_close(fovea.attention(*x, "entmax(1.001)"), fovea.attention(*x, "full"), rtol=0.01, atol=0.01)
@@ -300,7 +306,7 @@ def test_pointwise_transforms_add_up_over_keys(transform, dtype):
 @pytest.mark.parametrize("spec", specs.TRANSFORMS + [f"topk(3)+{t}" for t in specs.TRANSFORMS])
 def test_order_of_keys_does_not_matter(spec, dtype):
     q, k, v = qkv(dtype)
-    order = torch.randperm(N)
+    order = torch.randperm(N, device=specs.DEVICE)
     close(run((q, k[:, :, order], v[:, :, order]), spec), run((q, k, v), spec), dtype)
 
 
@@ -346,9 +352,9 @@ def test_relu_skips_what_is_not_positive(live, causal):
     """In every three groups of a dozen queries, some have positive scores only, the others none."""
     n = 430
     group = torch.arange(n) // 12 % 3
-    sign = torch.where(torch.isin(group, torch.tensor(live, dtype=torch.int64)), 1, -1)[:, None]
-    x = [sign * torch.rand(1, H, n, D), torch.rand(1, H, n, D), torch.randn(1, H, n, D)]
-    grad = torch.randn(1, H, n, D)
+    sign = torch.where(torch.isin(group, torch.tensor(live, dtype=torch.int64)), 1, -1)[:, None].to(specs.DEVICE)
+    x = [sign * specs.randn(1, H, n, D).abs(), specs.randn(1, H, n, D).abs(), specs.randn(1, H, n, D)]
+    grad = specs.randn(1, H, n, D)
 
     def naive(q, k, v):
         scores = q @ k.transpose(2, 3) / D**0.5
@@ -380,10 +386,10 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
 @pytest.mark.parametrize("select", ["", "topk(3)+", "window(5)+"])
 def test_a_sink_far_below_is_softmax_and_scales_what_it_leaves(select, n, dtype):
     """sink(-64) takes nothing; at zero scores sink(c) leaves m / (m + e^c) of m keys' mean."""
-    q, k, v = (torch.randn(2, H, n, D, dtype=dtype) for _ in range(3))
+    q, k, v = (specs.randn(2, H, n, D, dtype=dtype) for _ in range(3))
     close(fovea.attention(q, k, v, select + "sink(-64)"), fovea.attention(q, k, v, select + "softmax"), dtype)
     if select != "topk(3)+":
         whole = fovea.attention(torch.zeros_like(q), k, v, select + "softmax", causal=True)
         left = fovea.attention(torch.zeros_like(q), k, v, select + "sink(1)", causal=True)
-        keys = torch.arange(1, n + 1, dtype=dtype).clamp(max=5 if select else n)[:, None]
+        keys = torch.arange(1, n + 1, dtype=dtype, device=specs.DEVICE).clamp(max=5 if select else n)[:, None]
         close(left, whole * keys / (keys + torch.e), dtype)

@@ -30,11 +30,12 @@ def test_groups_that_follow_one_another_are_one_call(spec, calls):
     assert mode.count == calls
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("spec", LAYERS)
 def test_each_group_has_the_bits_of_its_own_call(spec, dtype):
     x = specs.inputs(2, H, 11, D, dtype=dtype, requires_grad=True)
-    bias = torch.randn(H, 5, dtype=dtype if dtype == torch.float64 else torch.float32, requires_grad=True)
+    bias = specs.randn(H, 5, dtype=dtype if dtype == torch.float64 else torch.float32, requires_grad=True)
     out = fovea.attention(*x, spec, causal=True, offset_bias=bias, offset_first=-4)
     grad = torch.randn_like(out)
     grads = torch.autograd.grad(out, (*x, bias), grad)
@@ -52,8 +53,8 @@ def test_each_group_has_the_bits_of_its_own_call(spec, dtype):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_groups_add_their_gradients_of_a_shared_head_of_keys(dtype):
     """Three groups read one head of k and v."""
-    q = torch.randn(2, 3, 9, D, dtype=dtype)
-    k, v = (torch.randn(2, 1, 9, D, dtype=dtype, requires_grad=True) for _ in range(2))
+    q = specs.randn(2, 3, 9, D, dtype=dtype)
+    k, v = (specs.randn(2, 1, 9, D, dtype=dtype, requires_grad=True) for _ in range(2))
     out = fovea.attention(q, k, v, "1*full;1*topk(2);1*relu", enable_gqa=True)
     grad = torch.randn_like(out)
     found = torch.autograd.grad(out, (k, v), grad)
@@ -65,8 +66,8 @@ def test_groups_add_their_gradients_of_a_shared_head_of_keys(dtype):
 
 def test_alpha_and_sinks_of_one_layer():
     """Each is read by the heads that learn it, and gets zeros elsewhere."""
-    x = [torch.randn(1, 3, 5, 4, dtype=torch.float64) for _ in range(3)]
-    alpha, sinks = (torch.full((3,), value, dtype=torch.float64, requires_grad=True) for value in (1.4, 0.3))
+    x = [specs.randn(1, 3, 5, 4, dtype=torch.float64) for _ in range(3)]
+    alpha, sinks = (torch.full((3,), value, dtype=torch.float64, device=specs.DEVICE, requires_grad=True) for value in (1.4, 0.3))
     out = fovea.attention(*x, "1*sink;1*entmax(learned);1*topk(2)+sink", alpha=alpha, sinks=sinks)
     for head, (spec, given) in enumerate([("sink", {"sinks": sinks}), ("entmax(learned)", {"alpha": alpha}),
                                           ("topk(2)+sink", {"sinks": sinks})]):
@@ -82,23 +83,28 @@ def test_alpha_and_sinks_of_one_layer():
 
 def test_alpha_is_checked_and_learned_in_the_heads_that_read_it():
     x = specs.inputs(1, H, 9, D, dtype=torch.float32)
-    alpha = torch.tensor([0.0, 1.5, 0.0, 1.7], requires_grad=True)
+    alpha = torch.tensor([0.0, 1.5, 0.0, 1.7], device=specs.DEVICE, requires_grad=True)
     out = fovea.attention(*x, "1*full;1*entmax(learned);1*relu;1*entmax(learned)", alpha=alpha)
     grad, = torch.autograd.grad(out.square().sum(), alpha)
     assert [bool(value) for value in grad] == [False, True, False, True]
+
+
+@specs.CPU_KERNELS  # elsewhere the check would wait for the device
+def test_alpha_out_of_range_names_its_head():
+    x = specs.inputs(1, H, 9, D, dtype=torch.float32)
     with pytest.raises(RuntimeError, match="alpha of head 3 is 0.5; expected one in"):
         fovea.attention(*x, "2*full;2*entmax(learned)", alpha=torch.tensor([0, 0, 1.5, 0.5]))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("spec,given,message", [
-    ("full", {"gain": torch.ones(H * D)}, "got gain, which 'full' does not have"),
-    ("relu+rmsnorm", {"gain": torch.ones(3)}, "gain has shape .3.; expected .32."),
-    ("full", {"offset_bias": torch.ones(3, 2)}, "offset_bias has shape .3, 2."),
+    ("full", {"gain": torch.ones(H * D, device=specs.DEVICE)}, "got gain, which 'full' does not have"),
+    ("relu+rmsnorm", {"gain": torch.ones(3, device=specs.DEVICE)}, "gain has shape .3.; expected .32."),
+    ("full", {"offset_bias": torch.ones(3, 2, device=specs.DEVICE)}, "offset_bias has shape .3, 2."),
 ], ids=["unread", "norm", "term"])
 def test_mistakes_are_told_where_a_call_is_compiled(spec, given, message, dynamic):
     torch._dynamo.reset()
-    q = torch.randn(1, H, 6, D)
+    q = specs.randn(1, H, 6, D)
     compiled = torch.compile(lambda q: fovea.attention(q, q, q, spec, **given), backend="eager", dynamic=dynamic, fullgraph=True)
     with pytest.raises(Exception, match=message):
         compiled(q)

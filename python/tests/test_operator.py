@@ -69,7 +69,7 @@ def test_opcheck(spec, dtype):
 
 
 def test_lists_of_keys_without_their_ranges():
-    q, tokens = torch.randn(5, H, D), torch.tensor([4, 2])
+    q, tokens = specs.randn(5, H, D), torch.tensor([4, 2])
     for x, layout in ((q, [None, None, None, tokens, None, None, None]),
                       (q, [torch.tensor([0, 5]), None, None, tokens, None, None, None]),
                       (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2]), None])):
@@ -88,9 +88,9 @@ def test_inference_before_leaves_nothing_behind(spec):
 
 
 def test_weights_are_constants_of_the_size_that_compilers_expect():
-    q, k = torch.randn(0, H, 4, D), torch.randn(0, H, 5, D)
+    q, k = specs.randn(0, H, 4, D), specs.randn(0, H, 5, D)
     assert fovea.attention_weights(q, k).shape == fovea.attention_weights(q.to("meta"), k.to("meta")).shape
-    q, k = torch.randn(1, H, 4, D, requires_grad=True), torch.randn(1, H, 5, D)
+    q, k = specs.randn(1, H, 4, D, requires_grad=True), specs.randn(1, H, 5, D)
     assert not fovea.attention_weights(q, k).requires_grad
     ranges = {"q_offsets": torch.tensor([0, 4]), "k_begins": torch.tensor([1]), "k_lengths": torch.tensor([3])}
     assert fovea.attention_weights(q[0].transpose(0, 1), k[0].transpose(0, 1), **ranges).shape == (1, H, 4, 3)
@@ -99,6 +99,7 @@ def test_weights_are_constants_of_the_size_that_compilers_expect():
         assert torch.autograd.forward_ad.unpack_dual(fovea.attention_weights(dual, k)).tangent is None
 
 
+@specs.CPU_KERNELS
 def test_operators_beneath_check_what_they_read():
     """Their kernels take pointers: a tensor that is too small would be read past its end."""
     q, k, v, alpha, *rest = operator_arguments("entmax(learned)", torch.float32)
@@ -137,8 +138,8 @@ def test_opcheck_of_the_whole(spec):
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("given", [("gain",), ("gain", "gate"), ("gain", "bias")], ids="-".join)
 def test_opcheck_of_norms(given, centred, dtype):
-    z = torch.randn(5, H * D, dtype=dtype, requires_grad=True)
-    gain, gate, bias = (torch.randn(H * D, dtype=dtype, requires_grad=True) if name in given else None
+    z = specs.randn(5, H * D, dtype=dtype, requires_grad=True)
+    gain, gate, bias = (specs.randn(H * D, dtype=dtype, requires_grad=True) if name in given else None
                         for name in ("gain", "gate", "bias"))
     arguments = (z, gain, gate, bias, centred)
     torch.library.opcheck(torch.ops.fovea.head_norm.default, (*arguments, 1e-8))
@@ -148,13 +149,14 @@ def test_opcheck_of_norms(given, centred, dtype):
     torch.library.opcheck(torch.ops.fovea.head_norm_backward.default, backward)
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("norm", specs.NORMS)
 def test_norms_in_one_pass_are_those_in_double(norm):
     """Float32 takes the fused norm, double the composition of PyTorch's operators that gradcheck has checked."""
     results = []
     for dtype in (torch.float32, torch.float64):
         torch.manual_seed(3)
-        x = [torch.randn(2, H, 50, D).to(dtype).requires_grad_() for _ in range(3)]
+        x = [specs.randn(2, H, 50, D).to(dtype).requires_grad_() for _ in range(3)]
         more = {name: value.detach().float().to(dtype).requires_grad_()
                 for name, value in specs.extras("relu+" + norm, H, D, dtype).items()}
         out = fovea.attention(*x, "relu+" + norm, causal=True, **more)
@@ -177,11 +179,12 @@ LAYOUTS = {
 }
 
 
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("n", [6, 300])  # cpu-rows and cpu-topk
 @pytest.mark.parametrize("lies", LAYOUTS)
 def test_backward_keeps_layouts(lies, n, dtype):
-    q, k, v = [LAYOUTS[lies](lambda *shape: torch.randn(*shape, dtype=dtype), n) for _ in range(3)]
+    q, k, v = [LAYOUTS[lies](lambda *shape: specs.randn(*shape, dtype=dtype), n) for _ in range(3)]
     _, _, _, alpha, *terms, layout, spec, kind, scale, dropout, stream, seed, backward = operator_arguments(
         "topk(3)", dtype)
     end = (layout, spec, kind, scale, dropout, stream, seed)
@@ -201,7 +204,7 @@ def test_backward_keeps_layouts(lies, n, dtype):
 
 
 def test_another_kernel_in_backward_is_refused(monkeypatch):
-    q = torch.randn(1, H, 6, D, requires_grad=True)
+    q = specs.randn(1, H, 6, D, requires_grad=True)
     monkeypatch.setenv("FOVEA_KERNEL", "reference")
     out = fovea.attention(q, q, q, "topk(3)")
     monkeypatch.delenv("FOVEA_KERNEL")
@@ -210,16 +213,17 @@ def test_another_kernel_in_backward_is_refused(monkeypatch):
 
 
 def test_forward_derivatives_are_refused():
-    q = torch.randn(1, H, 5, D)
+    q = specs.randn(1, H, 5, D)
     with pytest.raises(RuntimeError, match="no forward-mode derivatives"):
         torch.func.jvp(lambda x: fovea.attention(x, x, x), (q,), (q,))
 
 
+@specs.AUTOCAST
 @pytest.mark.parametrize("spec", ["topk(3)", "rela-g"])
 def test_autocast_casts_as_for_pytorchs_attention(spec):
     q, k, v = specs.inputs(2, H, 6, D, dtype=torch.float32, requires_grad=True)
     more = specs.extras(spec, H, D, torch.float32, True)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(specs.DEVICE, torch.bfloat16):
         out = fovea.attention(q, k.bfloat16(), v, spec, **more)
         assert out.dtype == torch.nn.functional.scaled_dot_product_attention(q, k, v).dtype == torch.bfloat16
     expected = fovea.attention(*(x.bfloat16() for x in (q, k, v)), spec,
@@ -234,7 +238,7 @@ def test_backward_within_autocast_is_the_one_outside(spec):
     x = specs.inputs(1, H, 100, 32, dtype=torch.float32, requires_grad=True)  # in float16 the reference computes
 
     def gradients(inside):
-        with torch.autocast("cpu", torch.float16):
+        with torch.autocast(specs.DEVICE, torch.float16):
             loss = fovea.attention(*x, spec, causal=True).float().square().sum()
             if inside:
                 return torch.autograd.grad(loss, x)
@@ -243,9 +247,10 @@ def test_backward_within_autocast_is_the_one_outside(spec):
     assert all(torch.equal(a, b) for a, b in zip(gradients(True), gradients(False)))
 
 
+@specs.AUTOCAST
 def test_weights_under_autocast_are_those_of_the_cast_inputs():
     q, k = specs.inputs(1, H, 300, 64, dtype=torch.float32, count=2)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(specs.DEVICE, torch.bfloat16):
         weights = fovea.attention_weights(q, k, "topk(8)")
     assert torch.equal(weights, fovea.attention_weights(q.bfloat16(), k.bfloat16(), "topk(8)"))
 
@@ -261,11 +266,12 @@ def test_weights_under_autocast_are_one_operator(follow):
 
     torch._dynamo.reset()
     x, y = (tuple(specs.inputs(1, H, 6, D, dtype=torch.float32, count=2)) for _ in range(2))
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(specs.DEVICE, torch.bfloat16):
         followed = follow(weights, x)
         assert torch.equal(followed(*y), weights(*y))
 
 
+@specs.CPU_KERNELS
 def test_room_for_backward_is_where_kernels_run():
     """On the CPU; what stands in for its tensors has their sizes."""
     x = specs.inputs(2, H, 6, D, dtype=torch.float32, requires_grad=True)
@@ -282,30 +288,32 @@ def test_room_for_backward_is_where_kernels_run():
 
 @pytest.mark.parametrize("name", ["alpha", "gain", "k_lengths", "q_offsets"])
 def test_tensors_of_another_device_are_refused(name):
-    q = torch.randn(*((10,) if name == "q_offsets" else (1,)), H, *(() if name == "q_offsets" else (10,)), D)
+    q = specs.randn(*((10,) if name == "q_offsets" else (1,)), H, *(() if name == "q_offsets" else (10,)), D)
     spec = {"alpha": "entmax(learned)", "gain": "relu+rmsnorm"}.get(name, "full")
-    with pytest.raises(RuntimeError, match=f"{name} is on meta; expected it on cpu"):
+    with pytest.raises(RuntimeError, match=f"{name} is on meta; expected it on {'cpu' if '_' in name else specs.DEVICE}"):
         fovea.attention(q, q, q, spec, **{name: torch.ones(H, device="meta")})
 
 
-@pytest.mark.parametrize("options", [{"spec": "entmax(learned)", "alpha": torch.tensor([1, .5, 2])},
-                                     {"spec": "topk(2)", "alpha": torch.ones(H)}], ids=["range", "unread"])
+@pytest.mark.parametrize("options", [
+    # Elsewhere the check of the range would wait for the device.
+    pytest.param({"spec": "entmax(learned)", "alpha": torch.tensor([1, .5, 2])}, marks=specs.CPU_KERNELS),
+    {"spec": "topk(2)", "alpha": torch.ones(H, device=specs.DEVICE)}], ids=["range", "unread"])
 def test_weights_refuse_an_alpha_as_attention_does(options):
-    q = torch.randn(1, H, 10, D)
+    q = specs.randn(1, H, 10, D)
     with pytest.raises(RuntimeError, match="alpha"):
         fovea.attention_weights(q, q, **options)
 
 
 def test_dropout_of_everything_is_refused():
-    q = torch.randn(1, H, 10, D)
+    q = specs.randn(1, H, 10, D)
     with pytest.raises(RuntimeError, match="dropout .* is not in"):
         fovea.attention(q, q, q, dropout=1 - 1e-8)
 
 
 def test_shared_ranges_of_keys_have_no_gradients():
-    q = torch.randn(4, H, D)
+    q = specs.randn(4, H, D)
     ranges = {"q_offsets": torch.tensor([0, 2, 4]), "k_begins": torch.tensor([0, 1]), "k_lengths": torch.tensor([3, 3])}
-    alpha = torch.full((H,), 1.5, requires_grad=True)
+    alpha = torch.full((H,), 1.5, device=specs.DEVICE, requires_grad=True)
     with pytest.raises(RuntimeError, match="k_begins have no gradients"):
         fovea.attention(q, q, q, "entmax(learned)", alpha=alpha, **ranges)
 

@@ -26,7 +26,7 @@ def penalty(x, spec="full", **options):
 ], ids=["no-keys", "all-padding", "no-sequences", "no-tokens", "packed"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_of_no_pairs_are_zero(queries, keys, options, dtype):
-    x = [torch.randn(*shape, dtype=dtype, requires_grad=True) for shape in (queries, keys, keys)]
+    x = [specs.randn(*shape, dtype=dtype, requires_grad=True) for shape in (queries, keys, keys)]
     out = fovea.attention(*x, **options)
     grad_out = torch.ones_like(out, requires_grad=True)
     first = torch.autograd.grad(out, x, grad_out, create_graph=True)
@@ -101,7 +101,7 @@ def test_hooks_of_outputs_see_gradients_in_second_derivatives():
 
 
 def test_derivatives_of_one_tensor_in_three_places():
-    x = torch.randn(1, H, 5, D, dtype=torch.float64, requires_grad=True)
+    x = specs.randn(1, H, 5, D, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: fovea.attention(x, x, x, "topk(3)", causal=True), (x,), fast_mode=True)
 
     def second(x):

@@ -13,6 +13,7 @@
 #include "fovea/text/csv.h"
 #include "fovea/text/entities.h"
 #include "fovea/text/plural_forms.h"
+#include "fovea/text/sentencepiece_json.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/spreadsheet_lines.h"
 #include "fovea/text/terms.h"
@@ -180,6 +181,22 @@ text::BytePairs byte_pairs() {
   return {text::parse_byte_pairs_json(tokenizer_json(model, ""), "tokenizer.json"), "tokenizer.json"};
 }
 
+// NLLB's form: two characters each are a piece, and have a merge.
+std::string nllb_tokenizer(size_t bytes) {
+  std::string vocabulary = R"("<unk>":0)", merges;
+  for (int64_t i = 0; merges.size() < bytes; ++i) {
+    const int64_t letter = 0x4e00 + i;
+    const std::string text = {static_cast<char>(0xe0 | (letter >> 12)), static_cast<char>(0x80 | (letter >> 6 & 0x3f)),
+                              static_cast<char>(0x80 | (letter & 0x3f))};
+    vocabulary += cat(",\"", text, "\":", 2 * i + 1, ",\"", text, text, "\":", 2 * i + 2);
+    merges += cat(i == 0 ? "" : ",", "\"", text, " ", text, "\"");
+  }
+  return cat(R"({"model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "vocab": {)", vocabulary,
+             R"(}, "merges": [)", merges, R"(]}, "pre_tokenizer": {"type": "Metaspace"}, "added_tokens": [)",
+             R"({"id": 0, "content": "<unk>"}], "normalizer": {"type": "Replace", "pattern": {"Regex": " {2,}"}, )",
+             R"("content": " "}})");
+}
+
 text::WordPiece word_pieces() { return {{.pieces = "[UNK]\n[CLS]\n[SEP]\na\n##a\nthe\n##the\n"}, "vocab.txt"}; }
 
 std::string added_tokens(size_t bytes) {
@@ -228,6 +245,10 @@ std::vector<Case> vocabulary_cases() {
         return tokenizer_json(cat(R"({"type": "BPE", "vocab": {)", vocabulary, R"(}, "merges": [)", merges, "]}"), "");
       },
       [](const auto& s) { const text::BytePairs read(text::parse_byte_pairs_json(s, "file"), "file"); }));
+  cases.push_back(on_text("NLLB's merges", 1 << 15, nllb_tokenizer, [](const auto& s) {
+    (void)text::parse_nllb_pieces(s, "file");
+    (void)text::parse_nllb_model(s, "file");
+  }));
   cases.push_back(on_text(
       "added tokens", 1 << 15,
       [](size_t n) {

@@ -13,6 +13,13 @@ void put_varint(std::string& message, uint64_t value) {
   message.push_back(static_cast<char>(value));
 }
 
+// The lowest byte comes first.
+float float_of(std::string_view message) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < 4; ++i) bits |= static_cast<uint32_t>(static_cast<unsigned char>(message[i])) << (8 * i);
+  return std::bit_cast<float>(bits);
+}
+
 }  // namespace
 
 bool take_protobuf_number(std::string_view& message, uint64_t& number) {
@@ -35,9 +42,10 @@ bool take_protobuf_field(std::string_view& message, ProtobufField& field) {
   if (type == kLength) size = number;
   if (type == kFourBytes) size = 4;
   if (type == kGroup || type == kGroupEnd || type > kFourBytes || size > message.size()) return false;
-  field = {key >> 3, std::nullopt, std::nullopt};
+  field = {key >> 3, std::nullopt, std::nullopt, std::nullopt};
   if (type == kVarint) field.value = number;
   if (type == kLength) field.bytes = message.substr(0, size);
+  if (type == kFourBytes) field.real = float_of(message);
   message.remove_prefix(size);
   return true;
 }

@@ -13,9 +13,10 @@ bool take_protobuf_number(std::string_view& message, uint64_t& number);
 
 struct ProtobufField {
   uint64_t number = 0;
-  // The one that the field has. A field of 4 or 8 bytes shows neither.
+  // The one that the field has. A field of 8 bytes shows none.
   std::optional<uint64_t> value;
   std::optional<std::string_view> bytes;
+  std::optional<float> real;
 };
 
 // Takes the next field off `message`. False for bytes that are not a message, and for groups, which models do not have.

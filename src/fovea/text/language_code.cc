@@ -55,6 +55,20 @@ bool is_language_code(std::string_view name) {
   return is_whole && end >= 2 && kLanguageCodes.find(cat(" ", name.substr(0, end), " ")) != std::string_view::npos;
 }
 
+std::vector<std::string> matching_codes(std::span<const std::string> codes, std::string_view name) {
+  std::string wanted = lower(name);
+  if (wanted.size() > 4 && wanted.starts_with("__") && wanted.ends_with("__"))
+    wanted = wanted.substr(2, wanted.size() - 4);
+  std::vector<std::string> same, of_language;
+  for (const std::string& code : codes) {
+    if (code == name) return {code};
+    const std::string low = lower(code);
+    if (low == wanted) same.push_back(code);
+    if (!wanted.empty() && low.starts_with(cat(wanted, "_"))) of_language.push_back(code);
+  }
+  return same.empty() ? of_language : same;
+}
+
 bool is_language_tag(std::string_view name) {
   std::string tag = lower(name);
   const auto capital = [](char& c) { c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace fovea::text::language_code_test {
 namespace {
 
@@ -23,6 +26,21 @@ TEST(LanguageCode, TagsHaveAnyCase) {
 TEST(LanguageCode, APlaceOrScriptIsBehindTheLanguage) {
   for (const char* name : {"de_DE", "zh_Hans", "zh_Hans_CN", "es-419"}) EXPECT_TRUE(has_place_or_script(name)) << name;
   for (const char* name : {"", "de", "log-in", "sr@latin"}) EXPECT_FALSE(has_place_or_script(name)) << name;
+}
+
+TEST(LanguageCode, AUserMeansTheCodeThatFitsAlone) {
+  using Codes = std::vector<std::string>;
+  const Codes nllb = {"ace_Arab", "ace_Latn", "deu_Latn", "eng_Latn", "est_Latn"}, m2m100 = {"de", "en", "zh"};
+  EXPECT_EQ(matching_codes(nllb, "eng_Latn"), Codes{"eng_Latn"});
+  EXPECT_EQ(matching_codes(nllb, "ENG_latn"), Codes{"eng_Latn"});
+  EXPECT_EQ(matching_codes(nllb, "eng"), Codes{"eng_Latn"});
+  EXPECT_EQ(matching_codes(nllb, "ace"), (Codes{"ace_Arab", "ace_Latn"}));
+  EXPECT_EQ(matching_codes(m2m100, "__en__"), Codes{"en"});
+  EXPECT_EQ(matching_codes(m2m100, "EN"), Codes{"en"});
+  EXPECT_EQ(matching_codes(Codes{"pt", "pt_BR"}, "pt"), Codes{"pt"});
+  EXPECT_EQ(matching_codes(Codes{"de", "DE"}, "dE"), (Codes{"de", "DE"}));
+  for (const char* const name : {"", "e", "en", "es", "_", "__", "____", "eng_", "Latn", "deu_Latn_"})
+    EXPECT_EQ(matching_codes(nllb, name), Codes()) << name;
 }
 
 }  // namespace

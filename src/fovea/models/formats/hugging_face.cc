@@ -175,27 +175,15 @@ ForeignModel read_m2m100_folder(EncoderDecoderConfig config, const Json& json, c
 }
 
 void require_m2m100_architecture(const EncoderDecoderConfig& config) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(cat("--to huggingface: the model has ", what, ", which M2M100ForConditionalGeneration does not have"));
-  };
-  if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
-  if (config.transformer_norm != "pre" || config.transformer_norm_kind != "layer")
-    refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
-  if (config.norm_epsilon != 0 && config.norm_epsilon != 1e-5)
-    refuse(cat("the norm epsilon ", shortest(config.norm_epsilon)));
+  require_architecture(config, kM2m100Architecture);
+  const auto refuse = [](const std::string& what) { refuse_architecture(kM2m100Architecture, what); };
   const PositionSchemes positions = parse_positions(config.transformer_positions);
   const auto sinusoidal = find_scheme<Sinusoidal>(positions);
   if (positions.size() != 1 || !sinusoidal || sinusoidal->paper || sinusoidal->first < 1)
     refuse(cat("the positions ", config.transformer_positions));
   if (config.decoder_start != "eos") refuse("a decoder that begins with zeros");
   if (config.output_bias != "none") refuse("a bias of the output layer (--output-bias)");
-  if (has_gated_feed_forward(config) || config.transformer_ffn_activation == "gelu-tanh")
-    refuse(cat("the activation ", config.transformer_ffn_activation));
-  if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
-    refuse("heads of keys that several query heads share");
   if (!config.tied_embeddings_all) refuse("more than one table of embeddings (--tied-embeddings-all)");
-  if (config.clause_flags) refuse("clause flags in its vocabulary");
-  if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
 }
 
 void write_m2m100_folder(const ForeignModel& model, const std::filesystem::path& folder) {

@@ -56,26 +56,34 @@ std::string vocabulary_json(const std::vector<std::string>& pieces) {
 
 }  // namespace
 
-void require_marian_architecture(const EncoderDecoderConfig& config) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(cat("--to huggingface: the model has ", what, ", which MarianMTModel does not have"));
-  };
+void refuse_architecture(const Architecture& architecture, const std::string& what) {
+  throw Error(cat("--to huggingface: the model has ", what, ", which ", architecture.name, " does not have"));
+}
+
+void require_architecture(const EncoderDecoderConfig& config, const Architecture& architecture) {
+  const auto refuse = [&](const std::string& what) { refuse_architecture(architecture, what); };
   if (has_recurrent_decoder(config)) refuse("an SSRU in its decoder");
-  if (config.transformer_norm != "post" || config.transformer_norm_kind != "layer")
+  if (config.transformer_norm != architecture.norm || config.transformer_norm_kind != "layer")
     refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
   if (config.norm_epsilon != 0 && config.norm_epsilon != 1e-5)
     refuse(cat("the norm epsilon ", shortest(config.norm_epsilon)));
-  if (config.transformer_positions != "sinusoidal(first=0,paper)")
-    refuse(cat("the positions ", config.transformer_positions));
-  if (config.decoder_start != "zeros") refuse("a decoder that begins with the vector of </s>");
-  if (has_gated_feed_forward(config)) refuse(cat("the activation ", config.transformer_ffn_activation));
+  if (has_gated_feed_forward(config) || config.transformer_ffn_activation == "gelu-tanh")
+    refuse(cat("the activation ", config.transformer_ffn_activation));
   if (config.transformer_heads_kv > 0 && config.transformer_heads_kv != config.transformer_heads)
     refuse("heads of keys that several query heads share");
   if (config.clause_flags) refuse("clause flags in its vocabulary");
+  if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
+}
+
+void require_marian_architecture(const EncoderDecoderConfig& config) {
+  require_architecture(config, kMarianArchitecture);
+  const auto refuse = [](const std::string& what) { refuse_architecture(kMarianArchitecture, what); };
+  if (config.transformer_positions != "sinusoidal(first=0,paper)")
+    refuse(cat("the positions ", config.transformer_positions));
+  if (config.decoder_start != "zeros") refuse("a decoder that begins with the vector of </s>");
   if (config.output_bias == "none") refuse("an output layer without a bias");
   if (config.tied_embeddings_src && !config.tied_embeddings_all)
     refuse("one table for both sides, and another output matrix");
-  if (const std::string spec = first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
 }
 
 PaddedModel with_padding(const ForeignModel& model) {

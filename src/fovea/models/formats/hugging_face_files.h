@@ -1,12 +1,24 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/models/formats/foreign_model.h"
 
 // The files of a folder of MarianMTModel, and the tensors that are not of its layers.
 namespace fovea::models {
+
+// An encoder-decoder of Hugging Face's.
+struct Architecture {
+  std::string_view name, norm;  // the class, and its --transformer-norm
+};
+inline constexpr Architecture kMarianArchitecture = {"MarianMTModel", "post"},
+                              kM2m100Architecture = {"M2M100ForConditionalGeneration", "pre"};
+// Throws an Error: the model has something that the architecture does not have.
+[[noreturn]] void refuse_architecture(const Architecture& architecture, const std::string& what);
+// Throws such an Error if the model has something that neither architecture has, or the other's place of norms.
+void require_architecture(const EncoderDecoderConfig& config, const Architecture& architecture);
 
 // Throws an Error that names the option whose value MarianMTModel does not have.
 void require_marian_architecture(const EncoderDecoderConfig& config);

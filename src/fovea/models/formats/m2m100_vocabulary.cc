@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -20,6 +21,7 @@
 #include "fovea/models/formats/piece_ids.h"
 #include "fovea/text/json_values.h"
 #include "fovea/text/piece_order.h"
+#include "fovea/text/sentencepiece_json.h"
 #include "fovea/text/sentencepiece_model.h"
 
 namespace fovea::models {
@@ -42,44 +44,6 @@ constexpr std::array<std::string_view, 100> kM2m100 = {
 constexpr std::array<std::string_view, 8> kWmt21 = {"en", "ha", "is", "ja", "cs", "ru", "zh", "de"};
 constexpr std::array<std::pair<std::string_view, std::span<const std::string_view>>, 2> kLanguageLists = {
     {{"m2m100", kM2m100}, {"wmt21", kWmt21}}};
-
-// A code of NLLB: "eng_Latn".
-bool is_nllb_code(std::string_view text) {
-  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  return text.size() == 8 && text[3] == '_' && text[4] >= 'A' && text[4] <= 'Z' &&
-         std::ranges::all_of(text.substr(0, 3), is_lower) && std::ranges::all_of(text.substr(5), is_lower);
-}
-
-// Pieces of a tokenizer.json by number: those of its model, and the added tokens, of which languages become marks.
-std::vector<std::string> pieces_of_tokenizer(const std::string& path) {
-  const Json root = text::parse_json_object(read_file(path), path);
-  const Json& vocabulary = text::json_object(text::json_object(root, "model", path), "vocab", cat(path, ": model"));
-  const text::JsonRange numbers = {0, static_cast<int64_t>(vocabulary.size()) + (1 << 16)};
-  std::map<int64_t, std::string> pieces;
-  const auto add = [&](int64_t id, const std::string& piece) {
-    const auto [place, is_new] = pieces.emplace(id, piece);
-    if (!is_new && place->second != piece)
-      throw Error(cat(path, ": the tokens '", place->second, "' and '", piece, "' both have the number ", id));
-  };
-  for (const auto& [piece, number] : vocabulary.items())
-    add(text::whole_json(number, numbers, cat(path, ": model: vocab: '", piece, "'")), piece);
-  if (const Json* const added = text::find_json(root, "added_tokens")) {
-    if (!added->is_array())
-      throw Error(cat(path, ": added_tokens: got ", text::shown_json(*added), "; expected a list"));
-    for (const Json& token : *added) {
-      const std::string place = cat(path, ": added_tokens");
-      const auto content = text::json_text(token, "content", place);
-      if (!content) throw Error(cat(place, ": content is missing; expected the token's text"));
-      add(text::json_number(token, "id", numbers, place), *content);
-    }
-  }
-  std::vector<std::string> list;
-  for (auto& [id, piece] : pieces) {
-    if (id != std::ssize(list)) throw Error(cat(path, ": the number ", list.size(), " belongs to no token"));
-    list.push_back(is_nllb_code(piece) ? text::language_mark(piece) : std::move(piece));
-  }
-  return list;
-}
 
 std::vector<std::string> pieces_of_vocab(const std::filesystem::path& folder, const Json& config,
                                          const std::string& origin) {
@@ -115,18 +79,24 @@ text::Vocab read_m2m100_vocabulary(const std::filesystem::path& folder, int64_t 
                     "before the text, not behind it"));
   const bool is_nllb = class_of(config, folder, path) == "NllbTokenizer";
   const std::string list = folder / (is_nllb ? kTokenizer : kVocab), model = folder / kSentencePiece;
-  for (const std::string& file : {list, model}) require_file(file, "vocabulary");
-  std::vector<std::string> pieces = is_nllb ? pieces_of_tokenizer(list) : pieces_of_vocab(folder, config, path);
+  const bool has_model = std::filesystem::exists(model);
+  require_file(list, "vocabulary");
+  if (!is_nllb) require_file(model, "vocabulary");
+  const std::string json = is_nllb ? read_file(list) : "";
+  std::vector<std::string> pieces =
+      is_nllb ? text::parse_nllb_pieces(json, list) : pieces_of_vocab(folder, config, path);
   if (std::ssize(pieces) > rows)
     throw Error(cat((folder / "config.json").string(), ": vocab_size: got ", rows, ", but the tokeniser has ",
                     pieces.size(), " tokens; expected at least as many rows"));
   for (int64_t extra = 0; std::ssize(pieces) < rows; ++extra) pieces.push_back(cat("<extra", extra, ">"));
-  const text::OrderedModel ordered = text::with_piece_order(text::Vocab::load(model).bytes(), pieces,
-                                                            cat("'", model, "'"), text::NewPieces::kPrintNothing);
+  const std::string origin = has_model ? model : list;
+  const std::string bytes = has_model ? text::Vocab::load(model).bytes() : text::parse_nllb_model(json, list);
+  const text::OrderedModel ordered =
+      text::with_piece_order(bytes, pieces, cat("'", origin, "'"), text::NewPieces::kPrintNothing);
   if (ordered.dropped > 0)
-    log::warn(cat("'", model, "': ", thousands(ordered.dropped),
+    log::warn(cat("'", origin, "': ", thousands(ordered.dropped),
                   " pieces have no number; text with them is split into others"));
-  return text::Vocab::from_bytes(ordered.bytes, model);
+  return text::Vocab::from_bytes(ordered.bytes, origin);
 }
 
 namespace {
@@ -154,7 +124,8 @@ PieceParts parts_of(const text::Vocab& vocab) {
   return parts;
 }
 
-// The merges that give each piece of text, those of the first pieces first, as transformers finds them in such a model.
+// The merges that give each piece of text, those of the first pieces first, as transformers finds them in such a model
+// if the pieces are in the order of falling scores.
 std::vector<std::pair<std::string, std::string>> merges_of(const std::vector<std::string>& pieces) {
   std::map<std::string_view, size_t> numbers;
   for (size_t id = 0; id < pieces.size(); ++id) numbers.emplace(pieces[id], id);
@@ -172,6 +143,24 @@ std::vector<std::pair<std::string, std::string>> merges_of(const std::vector<std
     for (const auto& [of_right, of_left, left, right] : found) merges.emplace_back(pieces[left], pieces[right]);
   }
   return merges;
+}
+
+// The scores of a model's pieces.
+std::map<std::string_view, float> scores_of(std::string_view model) {
+  std::map<std::string_view, float> scores;
+  all_protobuf_fields(model, [&](const ProtobufField& field) {
+    if (field.number != text::proto::kPieces || !field.bytes) return true;
+    std::string_view piece;
+    float score = 0;
+    all_protobuf_fields(*field.bytes, [&](const ProtobufField& own) {
+      if (own.number == text::proto::kPieceText && own.bytes) piece = *own.bytes;
+      if (own.number == text::proto::kPieceScore && own.real) score = *own.real;
+      return true;
+    });
+    scores.emplace(piece, score);
+    return true;
+  });
+  return scores;
 }
 
 // The compiled rules of a model's normaliser; empty if it has none.
@@ -208,6 +197,10 @@ std::string tokenizer_json(const text::Vocab& vocab, const PieceParts& parts) {
     if (!is_text && !piece.starts_with("<extra"))
       add(id, text::is_language_mark(piece) ? text::code_of_mark(piece) : piece);
   }
+  std::ranges::stable_sort(texts, std::greater(), [scores = scores_of(vocab.bytes())](const std::string& piece) {
+    const auto found = scores.find(piece);
+    return found == scores.end() ? 0 : found->second;
+  });
   for (const auto& [left, right] : merges_of(texts)) merges.push_back({left, right});
   const WrittenJson metaspace = {
       {"type", "Metaspace"}, {"replacement", text::kBlankSign}, {"prepend_scheme", "always"}, {"split", true}};
@@ -253,7 +246,7 @@ void write_m2m100_vocabulary(const text::Vocab& vocab, const std::filesystem::pa
     config["tokenizer_class"] = "M2M100Tokenizer";
     config["language_codes"] = list->first;
   } else {
-    if (!std::ranges::all_of(parts.codes, is_nllb_code))
+    if (!std::ranges::all_of(parts.codes, text::is_nllb_code))
       throw Error(cat("--to huggingface: the languages are ", join(parts.codes, ", "),
                       "; expected those of M2M100, or codes such as eng_Latn"));
     write_file(folder / kTokenizer, tokenizer_json(vocab, parts));

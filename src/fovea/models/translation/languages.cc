@@ -5,6 +5,7 @@
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/language_code.h"
 #include "fovea/text/sentencepiece_model.h"
 
 namespace fovea::translation {
@@ -12,42 +13,51 @@ namespace {
 
 constexpr const char *kSource = "--source-lang", *kTarget = "--target-lang";
 
-// The number of a language's mark.
-int64_t piece_of(const text::Vocab& vocab, const std::string& code, const char* option) {
-  if (const std::optional<int64_t> piece = vocab.language_piece(code)) return *piece;
+// The model's code of a language.
+std::string code_of(const text::Vocab& vocab, const std::string& given, const char* option) {
   const std::vector<std::string> codes = vocab.language_codes();
   if (codes.empty())
-    throw Error(cat(option, ": got '", code, "', but the model's vocabulary has no marks of languages such as >>", code,
-                    "<<; leave it out"));
-  const std::string got = code.empty() ? cat(option, " is missing") : cat(option, ": got '", code, "'");
-  throw Error(cat(got, "; expected a language of the model: ", join(codes, ", "), did_you_mean(code, codes)));
+    throw Error(cat(option, ": got '", given, "', but the model's vocabulary has no marks of languages such as >>",
+                    given, "<<; leave it out"));
+  const std::vector<std::string> meant = text::matching_codes(codes, given);
+  if (meant.size() == 1) return meant.front();
+  if (!meant.empty()) throw Error(cat(option, ": got '", given, "'; expected one of ", join(meant, ", ")));
+  const std::string got = given.empty() ? cat(option, " is missing") : cat(option, ": got '", given, "'");
+  throw Error(cat(got, "; expected a language of the model: ", join(codes, ", "), did_you_mean(given, codes)));
 }
 
 }  // namespace
 
 bool marks_both_sides(const LoadedModel& model) { return model.model->config().language_marks == "both"; }
 
-LanguageMarks language_marks(const LoadedModel& model, const LanguageChoice& choice) {
-  LanguageMarks marks;
+LanguageChoice known_languages(const LoadedModel& model, const LanguageChoice& choice) {
+  LanguageChoice known;
   const bool both = marks_both_sides(model);
   if (!choice.source.empty()) {
-    (void)piece_of(model.source, choice.source, kSource);
+    known.source = code_of(model.source, choice.source, kSource);
     if (!both)
       throw Error(cat(kSource, ": got '", choice.source,
                       "', but the model's marks are of the wanted language alone (--target-lang); leave it out"));
-    marks.source = text::language_mark(choice.source);
   }
-  if (choice.target.empty()) return marks;
-  const int64_t piece = piece_of(both ? model.target : model.source, choice.target, kTarget);
-  if (both) marks.first_token = piece;
-  (both ? marks.target : marks.source) = text::language_mark(choice.target);
+  if (!choice.target.empty()) known.target = code_of(both ? model.target : model.source, choice.target, kTarget);
+  return known;
+}
+
+LanguageMarks language_marks(const LoadedModel& model, const LanguageChoice& choice) {
+  LanguageMarks marks;
+  const bool both = marks_both_sides(model);
+  const LanguageChoice known = known_languages(model, choice);
+  if (!known.source.empty()) marks.source = text::language_mark(known.source);
+  if (known.target.empty()) return marks;
+  if (both) marks.first_token = model.target.language_piece(known.target);
+  (both ? marks.target : marks.source) = text::language_mark(known.target);
   return marks;
 }
 
 void require_languages(const LoadedModel& model, const LanguageChoice& choice) {
   if (!marks_both_sides(model)) return;
-  (void)piece_of(model.source, choice.source, kSource);
-  (void)piece_of(model.target, choice.target, kTarget);
+  (void)code_of(model.source, choice.source, kSource);
+  (void)code_of(model.target, choice.target, kTarget);
 }
 
 std::string marked_line(const LoadedModel& model, Side side, const LanguageMarks& marks, const std::string& line) {

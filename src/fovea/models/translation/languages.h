@@ -22,8 +22,12 @@ struct LanguageMarks {
 // Whether the model has marks of both sides, each of its own language.
 bool marks_both_sides(const LoadedModel& model);
 
-// Throws an Error that begins with "--source-lang" or "--target-lang" and lists the codes, if the model has no such
-// language, or no marks for it.
+// The model's codes of a choice, whose codes may be spelt otherwise (text/language_code.h, matching_codes()). Throws an
+// Error that begins with "--source-lang" or "--target-lang" and lists the codes, if the model has no such language, or
+// several, or no marks of this side.
+LanguageChoice known_languages(const LoadedModel& model, const LanguageChoice& choice);
+
+// The marks of a choice. Throws the Errors of known_languages().
 LanguageMarks language_marks(const LoadedModel& model, const LanguageChoice& choice);
 
 // Throws such an Error if the model has marks of both sides and a language is missing.

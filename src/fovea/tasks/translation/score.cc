@@ -26,8 +26,8 @@ struct Totals {
 
 // One line that says how the numbers were made, so that others can be compared with them.
 std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loaded, const Totals& totals) {
-  const bool has_languages = !config.source_lang.empty() || !config.target_lang.empty();
-  const std::string languages = has_languages ? cat("|languages:", config.source_lang, "-", config.target_lang) : "";
+  const auto [source, target] = known_languages(loaded, {config.source_lang, config.target_lang});
+  const std::string languages = source.empty() && target.empty() ? "" : cat("|languages:", source, "-", target);
   return cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length, languages,
              tasks::signature_end(config, loaded.model->config()));
 }

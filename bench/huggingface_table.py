@@ -71,8 +71,14 @@ def passes(model, inputs):
     outputs = numbers_in(model(**inputs))
     if not outputs:
         raise NotMeasured("no output of floating numbers")
-    mask = inputs.get("decoder_attention_mask", None if "decoder_input_ids" in inputs else inputs.get("attention_mask"))
-    kept = [x[mask.bool()] if mask is not None and x.dim() > 2 and x.shape[:2] == mask.shape else x for x in outputs]
+    of_input = inputs.get("attention_mask")
+    mask = inputs.get("decoder_attention_mask", None if "decoder_input_ids" in inputs else of_input)
+
+    def without_padding(x):
+        own = next((m for m in (mask, of_input) if m is not None and x.dim() > 2 and x.shape[:2] == m.shape), None)
+        return x if own is None else x[own.bool()]
+
+    kept = [without_padding(x) for x in outputs]
     if mask is not None:
         if outputs[0].shape[:2] != mask.shape:
             raise NotMeasured("an output whose rows are not those of the mask")

@@ -122,8 +122,7 @@ Times update(nn::Model& model, Optimiser& optimiser, const Batch& batch, int64_t
   const at::Tensor hidden =
       model->decode({batch.inputs.tokens, batch.inputs.offsets, memory, batch.source.offsets}, context);
   times.forward = time();
-  const ops::CrossEntropy cost =
-      ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), batch.outputs, 0.1);
+  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model->output_layer(), batch.outputs, 0.1);
   times.loss = time();
   cost.loss.backward();
   times.backward = time();

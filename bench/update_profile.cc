@@ -134,8 +134,7 @@ class ProfiledTask : public train::Task {
     const at::Tensor inputs = bench::made_tokens(kUpdateTokens, kVocabulary, rng_),
                      outputs = bench::made_tokens(kUpdateTokens, kVocabulary, rng_);
     const at::Tensor hidden = model_->decode({.tokens = inputs, .offsets = offsets_}, context);
-    return {ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, 0.1).loss,
-            static_cast<double>(kUpdateTokens)};
+    return {ops::cross_entropy(hidden, model_->output_layer(), outputs, 0.1).loss, static_cast<double>(kUpdateTokens)};
   }
   std::vector<double> validate(const std::vector<std::string>& /*names*/) override { return {}; }
 

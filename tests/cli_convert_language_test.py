@@ -92,6 +92,12 @@ KINDS = {
     "qwen3": ("Qwen3", "qwen3", {"head_dim": 16}),
     "qwen3-tied": ("", "qwen3", {"head_dim": 8, "tie_word_embeddings": True}),
     "gemma": ("Gemma", "gemma", {}),
+    "gemma2": ("Gemma 2", "gemma2", {}),
+    "gemma2-low": ("", "gemma2", {
+        "attn_logit_softcapping": 1.5, "final_logit_softcapping": 2.5, "head_dim": 8, "query_pre_attn_scalar": 8, "tie_word_embeddings": False,
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "rope_parameters": scaled("linear")}),
+    "gemma2-uncapped": ("", "gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}),
+    "gemma2-sliding": ("", "gemma2", {"layer_types": ["sliding_attention"] * 2, "num_hidden_layers": 2, "final_logit_softcapping": None}),
     "gemma3": ("Gemma 3", "gemma3_text", {}),
     "gemma3-kinds": ("", "gemma3_text", {
         "layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "num_hidden_layers": 3, "head_dim": 6,
@@ -105,7 +111,7 @@ def options_of(model):
     """The options of `fovea train` that tell a kind, as the checkpoint's config.yml has them."""
     usual = {"attention": "full", "attention-layers": "[]", "positions-layers": "[]", "transformer-biases": "none",
              "transformer-dim-head": "0", "attention-scalar": "0", "transformer-norm": "pre", "transformer-norm-qk": "none",
-             "norm-gain": "plain", "transformer-ffn-activation": "swiglu", "embedding-scale": "one"}
+             "norm-gain": "plain", "transformer-ffn-activation": "swiglu", "embedding-scale": "one", "logit-softcap": "0"}
     lines = (model / "config.yml").read_text().replace('"', "").splitlines()
     config = dict(line.split(": ", 1) for line in lines if ": " in line)
     named = [f"`--{name} {config[name].strip('[]').replace(', ', ' ')}`" for name in ("transformer-positions", *usual)
@@ -379,13 +385,16 @@ class LanguageModels(Refusals):
                     "--embedding-scale", "one", "--cpu-threads", 1, *options)
             self.refused("convert", "--to", "huggingface", F / "own", "--output", F / "never", says=says)
 
-        refused("has --transformer-norm post; Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma3 have pre or sandwich",
+        refused("has --transformer-norm post; Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma2, Gemma3 have pre or sandwich",
                 "--transformer-norm", "post")
-        refused("has --norm-gain plain; Gemma3 has zero-centered", "--transformer-norm", "sandwich")
+        refused("has --norm-gain plain; Gemma2, Gemma3 have zero-centered", "--transformer-norm", "sandwich")
         refused("has windows in some layers; Llama, Mistral have none or in all layers", "--attention-layers", "decoder.1=window(3)")
         refused("several windows, 3 and 4", "--attention-layers", "decoder.1=window(3)", "decoder.2=window(4)")
         refused("other positions in layer 2", "--positions-layers", "decoder.2=rotary(500)")
         refused("other positions in layer 1", "--positions-layers", "decoder.1=none")
+        refused("has soft caps of scores or logits; Llama has none", "--logit-softcap", 30)
+        refused("has soft caps of scores or logits; Llama has none", "--attention", "softcap(50)")
+        refused("other soft caps of scores in layer 2", "--attention-layers", "decoder.2=softcap(50)")
         refused("--attention-scalar 3; the families", "--attention-scalar", 3)
         refused("--transformer-positions alibi", "--transformer-positions", "alibi")
         refused("--transformer-ffn-activation gelu-tanh", "--transformer-ffn-activation", "gelu-tanh")
@@ -414,6 +423,26 @@ class LanguageModels(Refusals):
         expected = log_probs(again, made.ids(PROMPT))
         self.assertLess(max(abs(a - b) for a, b in zip(scores_of(F / "full", PROMPT), expected)), 1e-4)
 
+    def test_soft_caps_learn_on(self):
+        """Trained, resumed and written back: transformers computes what Fovea trained."""
+        import transformers
+        made = self.folders["gemma2-low"]
+        (F / "train.txt").write_text(TEXT)
+        options = ["train", "--task", "language", "--model", F / "capped", "--pretrained-model", made.converted, "--config",
+                   made.converted / "config.yml", "--vocabs", made.folder, "--train-sets", F / "train.txt", "--segment-length", 64,
+                   "--mini-batch", 8, "--learn-rate", 0.003, "--lr-warmup", 1, "--cpu-threads", 1]
+        log = checked(*options, "--after-batches", 6).stderr
+        self.assertNotIn("compute something else", log)
+        checked(*options, "--after-batches", 12)
+        self.assertGreater(sum(scores_of(F / "capped", TEXT[:2000])), sum(scores_of(made.converted, TEXT[:2000])))
+        checked("convert", "--to", "huggingface", F / "capped", "--output", F / "capped-back")
+        again = transformers.AutoModelForCausalLM.from_pretrained(F / "capped-back").eval()
+        self.assertEqual((again.config.attn_logit_softcapping, again.config.final_logit_softcapping), (1.5, 2.5))
+        expected = log_probs(again, made.ids(PROMPT))
+        self.assertLess(max(abs(a - b) for a, b in zip(scores_of(F / "capped", PROMPT), expected)), 3e-5)
+        log = checked(*[str(option).replace("capped", "uncapped") for option in options], "--after-batches", 1, "--logit-softcap", 0).stderr
+        self.assertRegex(log, "compute something else here: .*logit-softcap")
+
     def refused_change(self, field, value, says, name="llama"):
         folder = F / "changed"
         shutil.rmtree(folder, ignore_errors=True)
@@ -426,7 +455,6 @@ class LanguageModels(Refusals):
 
     def test_refused_configurations(self):
         self.refused_change("model_type", "mixtral", "model_type: got 'mixtral'; expected llama or mistral or qwen2 or qwen3")
-        self.refused_change("model_type", "gemma2", ["'gemma2', whose soft caps of scores and logits are not computed", "or gemma3_text"])
         self.refused_change("model_type", "gemma3", "'gemma3', a model of texts and images")
         self.refused_change("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "rope_scaling: low_freq_factor is missing")
         self.refused_change("rope_scaling", {"type": "linear"}, "rope_scaling: factor is missing")
@@ -441,7 +469,10 @@ class LanguageModels(Refusals):
         self.refused_change("mlp_bias", True, "mlp_bias")
         self.refused_change("hidden_act", "relu", "hidden_act: got 'relu'; expected silu or gelu or gelu_pytorch_tanh")
         self.refused_change("hidden_activation", "relu", "hidden_activation: got 'relu'", "gemma3")
-        self.refused_change("attn_logit_softcapping", 50.0, "attn_logit_softcapping", "gemma3")
+        self.refused_change("attn_logit_softcapping", 50.0, "attn_logit_softcapping: got 50.0; expected none: soft caps are read from Gemma 2", "gemma3")
+        for field in ("attn_logit_softcapping", "final_logit_softcapping"):
+            self.refused_change(field, 0, [f"{field}: got 0; expected a number from 0.01 to 1", ", or null"], "gemma2")
+            self.refused_change(field, "x", f"{field}: got", "gemma2")
         self.refused_change("use_bidirectional_attention", True, "a token sees no later ones", "gemma3")
         self.refused_change("layer_types", ["full_attention"] * 6, "for each of 7 layers", "gemma3")
         self.refused_change("layer_types", ["full_attention", "sliding_attention", "full_attention"], "layers of several kinds")

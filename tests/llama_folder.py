@@ -123,11 +123,13 @@ def random_model(kind, rows, **changes):
     shape = {"vocab_size": rows, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
              "num_key_value_heads": 2, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "bos_token_id": None, "eos_token_id": None,
              "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}
-    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma3_text": "Gemma3"}[kind]
+    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3"}[kind]
     if kind == "mistral":
         shape["sliding_window"] = 7
     if kind.startswith("gemma"):
         shape = {**shape, "head_dim": 12, "bos_token_id": 2, "eos_token_id": [1, 6]}
+    if kind == "gemma2":
+        shape = {**shape, "sliding_window": 7, "query_pre_attn_scalar": 20}
     if kind == "gemma3_text":
         shape = {**shape, "sliding_window": 7, "query_pre_attn_scalar": 20, "num_hidden_layers": 7, "rope_parameters": {
             "full_attention": scaled("linear"), "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}}}

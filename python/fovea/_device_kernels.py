@@ -86,6 +86,8 @@ class Flex(_Kernel):
                 return "the transform is not softmax"
             if parts.selection:
                 return f"the spec has {parts.selection}"
+            if parts.cap:
+                return "the spec has softcap"
             if parts.span:
                 return "an adaptive span needs a term of the scores"
         share = call.q.size(1) // max(call.k.size(1), 1)
@@ -127,6 +129,8 @@ class Adasplash(_Kernel):
             return "the transform is neither sparsemax nor entmax with a fixed alpha"
         if not parts.full or parts.selection:
             return "the spec has a pattern or a selection"
+        if parts.cap:
+            return "the spec has softcap"
         if not call.q.shape == call.k.shape == call.v.shape:
             return "q, k and v have different shapes"
         if call.q.size(-1) not in (16, 32, 64, 128, 256):

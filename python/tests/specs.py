@@ -46,13 +46,13 @@ PATTERNS = named("pattern")
 # The stages of the function; a gate and a scale are stages of a layer.
 STAGES = [s for s in named("stage") if not {"gate", "head_scale"} & set(properties(s))]
 NORMS = [s for s in STAGES if "norm" in properties(s)]
-TRANSFORMS = [s for s in STAGES if not {"norm", "selection"} & set(properties(s))]
+TRANSFORMS = [s for s in STAGES if not {"norm", "selection", "softcap"} & set(properties(s))]
 POINTWISE = [s for s in TRANSFORMS if "pointwise" in properties(s)]
 # Names alone, and what composes them.
 ALL = PATTERNS + STAGES + named("alias") + [
     "topk(2,keep=window(2))", "topk(2,keep=global(1)|random(2))", "window(6)+topk(2)", "strided(2)+topk(2)+relu",
     "sink", "topk(3)+sink", "entmax(1.5)", "entmax(3)", "entmax(learned)", "local(3)&global(1)+entmax(3)", "topk(3)+sparsemax",
-    "block(4)|global(1)&random(3)",
+    "block(4)|global(1)&random(3)", "window(4)+softcap(0.8)+topk(2)+sink", "softcap(2)+relu", "2*softcap(0.5);1*sparsemax",
     "2*window(3);1*topk(2)", "1*relu+rmsnorm;2*gelu+rmsnorm",
     "topk(4)+entmax(1.5)+gated-rmsnorm"]
 
@@ -75,6 +75,8 @@ def random_spec(rng):
         keep = f",keep={random_pairs(rng, 1)}" if rng.random() < 0.4 else ""
         stages.append(f"topk({rng.randint(1, 6)}{keep})")
     stages.append(rng.choice([*TRANSFORMS, "entmax(1.5)", "entmax(1.7)"]))
+    if rng.random() < 0.25:
+        stages.append("softcap(0.7)")
     rng.shuffle(stages)
     return "+".join([random_pairs(rng), *stages])
 

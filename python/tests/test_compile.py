@@ -72,7 +72,7 @@ def test_numbered_layers_share_compiled_code():
         torch.testing.assert_close(layer(x), expected)
 
 
-@pytest.mark.parametrize("spec", ["window(3)", "topk(2)", "entmax(learned)", "sink"])
+@pytest.mark.parametrize("spec", ["window(3)", "topk(2)", "entmax(learned)", "sink", "softcap(0.5)"])
 @pytest.mark.parametrize("lengths", [{}, {"q_lengths": torch.tensor([5, 3]), "k_lengths": torch.tensor([5, 3])}])
 def test_weights_compile(spec, lengths):
     q, k = torch.randn(2, 2, H, 6, D)

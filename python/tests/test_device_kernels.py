@@ -59,6 +59,7 @@ def test_masks_of_heads_and_layers_are_apart():
 @pytest.mark.parametrize("kernel, made, says", [
     (FLEX, dict(spec="topk(3)"), "the spec has topk"),
     (FLEX, dict(spec="sparsemax"), "the transform is not softmax"),
+    (FLEX, dict(spec="window(8)+softcap(2)"), "the spec has softcap"),
     (FLEX, dict(spec="rela-g"), "the spec has a norm"),
     (FLEX, dict(spec="routed(3,8)"), "the spec routes"),
     (FLEX, dict(spec="span(8,4)", kind="causal"), "an adaptive span needs a term of the scores"),
@@ -110,6 +111,7 @@ def test_adasplash_gets_its_arguments(adasplash, spec, n):
 
 @pytest.mark.parametrize("made, says", [(dict(spec="entmax(learned)"), "neither sparsemax nor entmax with a fixed alpha"),
                                         (dict(spec="window(8)+sparsemax"), "the spec has a pattern or a selection"),
+                                        (dict(spec="softcap(2)+sparsemax"), "the spec has softcap"),
                                         (dict(spec="sparsemax", shape=(1, 1, 64, 24)), "head_dim 24 is none of"),
                                         (dict(spec="sparsemax", shape=(1, 1, 63, 16)), "63 queries are fewer than 64")])
 def test_adasplash_refuses(adasplash, made, says):

@@ -382,6 +382,30 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
 
 
 @DTYPES
+@pytest.mark.parametrize("spec", ["full", "window(4)", "topk(3)", "topk(2,keep=window(2))", "entmax(1.5)", "relu", "sink(0.5)"])
+def test_a_soft_cap_is_its_formula(spec, dtype):
+    """Weights are those of scores c tanh(s / c), which queries and keys of another width give exactly: units, and the scores."""
+    q, k, v = qkv(dtype)
+    scores = 0.9 * torch.tanh(q @ k.transpose(2, 3) * D**-0.5 / 0.9)
+    units = torch.eye(N, dtype=dtype).expand(1, H, -1, -1)
+    right = fovea.attention_weights(scores, units, spec, scale=1.0, causal=True)
+    close(fovea.attention_weights(q, k, f"{spec}+softcap(0.9)", causal=True), right, dtype)
+    close(fovea.attention(q, k, v, f"{spec}+softcap(0.9)", causal=True), right @ v, dtype)
+
+
+@DTYPES
+def test_scores_far_above_a_cap_are_ties(dtype):
+    """tanh rises strictly, but its numbers end at 1: topk(1) keeps all keys there, and their gradients are 0."""
+    q, k, v = torch.ones(1, 1, 1, 1, dtype=dtype), torch.tensor([3.0, 40, 50, -60], dtype=dtype).view(1, 1, 4, 1), qkv(dtype)[2][:, :1, :4]
+    q.requires_grad_()
+    weights = fovea.attention_weights(q, k, "topk(1)+softcap(1)", scale=1.0, cross=True)
+    assert weights.flatten().tolist() == [0, 0.5, 0.5, 0]
+    out = fovea.attention(q, k, v, "topk(1)+softcap(1)", scale=1.0, cross=True)
+    close(out, v[:, :, 1:3].mean(2, keepdim=True), dtype)
+    assert torch.autograd.grad(out.sum(), q)[0].abs().max() < 1e-12
+
+
+@DTYPES
 @pytest.mark.parametrize("n", [5, 11, 700])
 @pytest.mark.parametrize("select", ["", "topk(3)+", "window(5)+"])
 def test_a_sink_far_below_is_softmax_and_scales_what_it_leaves(select, n, dtype):

@@ -7,7 +7,7 @@ import torch
 import fovea
 
 H, D = 3, 8
-SPECS = ["full", "sink(0.5)", "top-p(0.6)", "sigmoid(-2)", "window(5)", "strided(3)", "topk(4)", "topk(3,keep=window(2))", "entmax(1.5)", "sparsemax", "relu", "gelu",
+SPECS = ["full", "softcap(0.6)", "softcap(0.6)+topk(4)", "sink(0.5)", "top-p(0.6)", "sigmoid(-2)", "window(5)", "strided(3)", "topk(4)", "topk(3,keep=window(2))", "entmax(1.5)", "sparsemax", "relu", "gelu",
          "1*full;2*topk(3)"]
 
 

@@ -73,7 +73,7 @@ def penalty_gradients(x, more, spec, offsets):
     return torch.autograd.grad(sum(g.square().sum() for g in first), (*x, *more.values()))
 
 
-@pytest.mark.parametrize("spec", ["full", "topk(3)", "entmax(1.5)", "entmax(learned)", "sink", "rela-g", "gelu+layernorm"])
+@pytest.mark.parametrize("spec", ["full", "topk(3)", "entmax(1.5)", "entmax(learned)", "sink", "softcap(0.7)+topk(3)", "rela-g", "gelu+layernorm"])
 def test_second_derivatives_of_kernels_are_those_in_double(spec):
     wide = specs.inputs(9, H, D)
     more = specs.extras(spec, H, D)

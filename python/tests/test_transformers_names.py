@@ -111,7 +111,7 @@ def test_prepared_masks_may_come_again():
 
 
 @pytest.mark.parametrize("name, what", [
-    ("softcap", "soft caps"), ("cache", "paged caches"), ("head_mask", "head masks")])
+    ("cache", "paged caches"), ("head_mask", "head masks")])
 def test_arguments_that_change_attention_are_refused(name, what):
     function = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[fovea.transformers.register("full")]
     x = torch.randn(1, 2, 4, 8)
@@ -119,15 +119,6 @@ def test_arguments_that_change_attention_are_refused(name, what):
         function(torch.nn.Module(), x, x, x, None, **{name: torch.ones(1)})
     out, weights = function(torch.nn.Module(), x, x, x, None, **{name: None}, position_ids=torch.arange(4))
     assert out.shape == (1, 4, 2, 8) and out.is_contiguous() and weights is None
-
-
-def test_a_soft_cap_of_gemma():
-    from transformers import Gemma2Config
-    sizes = {**hf.SIZES, "head_dim": 8}
-    made = transformers.AutoModelForCausalLM.from_config(Gemma2Config(**sizes, **hf.ENDS),
-                                                         attn_implementation=fovea.transformers.register("full"))
-    with pytest.raises(NotImplementedError, match="softcap"):
-        made(hf.tokens())
 
 
 def test_without_a_mask():

@@ -88,7 +88,7 @@ train::BatchLoss CopyTask::loss(int64_t batch, const nn::ForwardContext& context
       symbols(hash_combine(static_cast<uint64_t>(seed_), static_cast<uint64_t>(epoch_ * 1000 + batch)));
   const at::Tensor inputs = ops::dropout(hidden(targets), {.rate = 0.1, .seed = context.dropout_seed});
   pending_ = inputs.detach().to(at::kFloat).mean(0).mul_(0.5);
-  return {ops::cross_entropy(inputs, weight_, bias_, targets, 0).loss,
+  return {ops::cross_entropy(inputs, {weight_, bias_}, targets, 0).loss,
           static_cast<double>(options_.length),
           {{"share", share_.item<double>()}, {"batch", static_cast<double>(batch)}}};
 }
@@ -107,7 +107,7 @@ std::vector<double> CopyTask::validate(const std::vector<std::string>& names) {
   const at::Tensor targets = symbols(0), inputs = at::one_hot(targets, symbols_).to(weight_.scalar_type());
   const at::Tensor logits = ops::linear(inputs, weight_, bias_);
   const CopyScore score = {.copied = logits.argmax(1).eq(targets).to(at::kDouble).mean().item<double>(),
-                           .nats = ops::token_scores(inputs, weight_, bias_, targets).nll.mean().item<double>()};
+                           .nats = ops::token_scores(inputs, {weight_, bias_}, targets).nll.mean().item<double>()};
   return measures().values(score, names);
 }
 

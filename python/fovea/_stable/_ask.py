@@ -38,7 +38,7 @@ Choice = namedtuple("Choice", "block best bounds")
 # Head groups that one call computes: one that chooses its keys, or as many as follow.
 Run = namedtuple("Run", "heads spec routed reads_alpha choice")
 Layer = namedtuple("Layer", "norm reads positional groups runs")
-Parts = namedtuple("Parts", "transform argument learned selection amount keeps full draws span")
+Parts = namedtuple("Parts", "transform argument learned selection amount keeps full draws span cap")
 Route = namedtuple("Route", "clusters window has_centroids within")
 
 
@@ -68,10 +68,10 @@ def _runs(groups):
 
 @functools.lru_cache(_MOST)
 def parts(spec):
-    """The parts of one mechanism. selection: its name, empty without, with its k or p in `amount`; span: the limit of an adaptive span, 0 without."""
-    transform, argument, learned, selection, amount, keeps, full, draws, span = ask("parts", spec).split(_BETWEEN)
+    """The parts of one mechanism. selection: its name, empty without, with its k or p in `amount`; span: the limit of an adaptive span, cap: the soft cap of the scores, 0 without."""
+    transform, argument, learned, selection, amount, keeps, full, draws, span, cap = ask("parts", spec).split(_BETWEEN)
     return Parts(transform, float(argument), learned == "1", selection, float(amount), keeps == "1", full == "1",
-                 draws == "1", int(span))
+                 draws == "1", int(span), float(cap))
 
 
 @functools.lru_cache(_MOST)

@@ -17,6 +17,8 @@ def _pair_bytes(call):
         held = max(held, 96)
     if call.parts.transform == "sparsemax":
         held = max(held, 5 * number + 32)
+    if call.parts.cap:  # the capped scores, their slopes, and gradients before and behind them
+        held += 4 * number
     if call.by_head is not None or call.by_query is not None or call.rows is not None or call.value_offsets:
         held += 24 + 12 * number
     if call.dropout > 0:

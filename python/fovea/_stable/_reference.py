@@ -236,6 +236,17 @@ def _without(outside, added):
     return left_out if outside is None else outside | left_out
 
 
+def _capped(scores, cap):
+    """c tanh(s / c)."""
+    return (scores / cap).tanh() * cap
+
+
+def _cap_slope(capped, cap):
+    """The derivative, from what _capped() gave: 1 - (s / c)^2."""
+    share = capped / cap
+    return (1 - share) * (1 + share)
+
+
 class _Computed:
     """One piece with everything that forward and backward share."""
 
@@ -243,7 +254,7 @@ class _Computed:
         call = rows.call
         self.q = rows.of_queries(rows.q, piece)
         self.k, self.v = rows.of_keys(rows.k, piece), rows.of_keys(rows.v, piece)
-        ranks = call.parts.selection and self.q.device.type == "cpu"
+        ranks, cap = call.parts.selection and self.q.device.type == "cpu", call.parts.cap
         added = rows.added(piece, torch.float64 if ranks else rows.dtype)
         outside = _without(rows.outside(piece), added)
         if ranks:
@@ -254,6 +265,10 @@ class _Computed:
             scores = wide_q @ wide_k.transpose(-1, -2) * call.scale
             with torch.no_grad():
                 slack = (wide_q.norm(dim=-1, keepdim=True) * unit) @ wide_k.norm(dim=-1, keepdim=True).transpose(-1, -2)
+            if cap:
+                scores = capped = _capped(scores, cap)
+                with torch.no_grad():  # the slack of the product becomes less, and tanh and the product with c round by a few units
+                    slack = slack * _cap_slope(capped, cap) + capped.abs() * (8 * torch.finfo(torch.float64).eps)
             if added is not None:
                 scores = scores + added
                 with torch.no_grad():
@@ -264,6 +279,8 @@ class _Computed:
         else:
             # Scaled after the product: scores that tie as products still tie.
             self.scores = self.q @ self.k.transpose(-1, -2) * call.scale
+            if cap:
+                self.scores = capped = _capped(self.scores, cap)
             if added is not None:
                 self.scores = self.scores + added
             with torch.no_grad():
@@ -271,6 +288,7 @@ class _Computed:
         if call.by_head is not None and call.parts.span:
             # All that a row selects may be left out: the row is then zeros, not NaN.
             self.dropped = _without(self.dropped, rows.head_scores(piece, call.by_head.dtype))
+        self.slopes = _cap_slope(capped.to(rows.dtype), cap) if cap else None
         self.weights = weights_of(call.parts, self.scores, self.dropped, call.alpha)
         self.factors = rows.dropout(piece)
         self.used = self.weights if self.factors is None else self.weights * self.factors
@@ -341,8 +359,9 @@ def backward(call, grad_out, grad_sums, wanted):
             grad_weights = grad_weights * computed.factors
         of_scores, of_alpha = gradients(call.parts, computed.scores, computed.dropped, call.alpha, computed.weights,
                                         grad_weights)
-        rows.put_queries(piece, of_scores @ computed.k * call.scale, grad_q)
-        rows.add_keys(piece, of_scores.transpose(-1, -2) @ computed.q * call.scale, grad_k)
+        of_products = of_scores if computed.slopes is None else of_scores * computed.slopes
+        rows.put_queries(piece, of_products @ computed.k * call.scale, grad_q)
+        rows.add_keys(piece, of_products.transpose(-1, -2) @ computed.q * call.scale, grad_k)
         if of_alpha is not None:
             grad_alpha += of_alpha
         _add_terms(rows, piece, of_scores, terms)

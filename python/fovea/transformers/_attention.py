@@ -9,10 +9,10 @@ from ._chosen import chosen_attention, dense_weights
 from ._dense import Dense, dense_attention, read_mask, with_position_bias
 from ._dropped import attention_after_dropped, needs_dropped, weights_after_dropped
 from ._indexed import listed_blocks, with_indices, within_blocks
-from ._names import chosen_keys, has_pattern, with_stage, within
+from ._names import chosen_keys, has_pattern, with_stages, within
 
 # Arguments that change what attention computes, and what they are.
-_REFUSED = {"softcap": "soft caps of the scores", "head_mask": "head masks", "cache": "paged caches"}
+_REFUSED = {"head_mask": "head masks", "cache": "paged caches"}
 
 calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
 
@@ -23,10 +23,10 @@ def _count():
 
 
 @torch.compiler.assume_constant_result  # texts are read when a graph is made
-def _resolved(spec, window, sink):
-    """The spec within a window of so many keys (0: none), with the stage of the model's sinks, if any, and its properties."""
+def _resolved(spec, window, stages):
+    """The spec within a window of so many keys (0: none), with the stages of the model, and its properties."""
     spec = within(spec, f"window({window})") if window else spec
-    spec = with_stage(spec, sink) if sink else spec
+    spec = with_stages(spec, stages) if stages else spec
     return spec, properties(spec)
 
 
@@ -42,6 +42,15 @@ def _sinks_of(module, query, kwargs):
         return "sink(0)", {"offset_bias": -sinks.to(torch.promote_types(sinks.dtype, torch.float32))}
     raise ValueError(f"fovea: {type(module).__name__} passes attention sinks of shape {list(sinks.shape)}; expected "
                      f"[{query.size(1)}], one a head, or {[*query.shape[:3], 1]}, one a query")
+
+
+def _stages_of(module, query, kwargs):
+    """The stages that the model adds to a spec, a tuple of texts: a soft cap of the scores, and sinks with their options."""
+    sink, of_sinks = _sinks_of(module, query, kwargs)
+    cap = kwargs.get("softcap")
+    if cap is not None and not isinstance(cap, (int, float)):
+        raise TypeError(f"fovea: {type(module).__name__} passes a softcap of type {type(cap).__name__}; expected a number")
+    return tuple(stage for stage in ("" if cap is None else f"softcap({cap})", sink) if stage), of_sinks
 
 
 def _by_tokens(options):
@@ -206,10 +215,11 @@ def _check_places(module, spec, cross, lengths, has_places):
                          f"{k_length} keys, whose places no mask tells; give the layer a spec without a pattern")
 
 
-def _check_chosen(module, spec, layer, ranges, sliding_window, sink):
+def _check_chosen(module, spec, layer, ranges, sliding_window, stages):
     """Refuses dsa(k) where its indexer cannot choose."""
-    if sink:
-        raise NotImplementedError(f"fovea: '{spec}' beside attention sinks, which {type(module).__name__} passes, is not "
+    if stages:
+        what = "attention sinks" if stages[-1].startswith("sink") else "a soft cap of the scores"
+        raise NotImplementedError(f"fovea: '{spec}' beside {what}, which {type(module).__name__} passes, is not "
                                   "supported; choose a spec such as topk(32)")
     if isinstance(ranges, Dense):
         _refuse_dense(module, spec)
@@ -236,12 +246,12 @@ def _output_and_weights(query, key, value, spec, ranges, aligned, plain, dropout
 
 def function(mechanism):
     """The attention function of a Mechanism."""
-    def spec_of(layer, window, cross, sink):
+    def spec_of(layer, window, cross, stages):
         """The spec of a layer and its properties. Cross-attention takes that of the other layers instead of a pattern."""
-        spec, has = _resolved(mechanism.spec(layer), window, sink)
+        spec, has = _resolved(mechanism.spec(layer), window, stages)
         if not cross or "positional" not in has:
             return spec, has
-        spec, has = _resolved(mechanism.rest, 0, sink)
+        spec, has = _resolved(mechanism.rest, 0, stages)
         if "positional" in has:
             raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the other "
                              "layers (*) a spec without a pattern")
@@ -256,15 +266,15 @@ def function(mechanism):
         if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
             key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
         layer, cross, wants_weights = _layer(module, mechanism), _cross.known(module, kwargs), _wants_weights(kwargs)
-        sink, of_sinks = _sinks_of(module, query, kwargs)
+        stages, of_sinks = _stages_of(module, query, kwargs)
         narrow, special = _narrow_layer(key), ("indices", "position_bias", "block_indices")
-        if narrow is not None and (cross or wants_weights or dropout or sliding_window or sink or
+        if narrow is not None and (cross or wants_weights or dropout or sliding_window or stages or
                                    mechanism.spec(layer) != "full" or any(kwargs.get(name) is not None for name in special)):
             key, value = narrow.wide()
         causal = not cross and bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
         options = {"scale": scaling, "dropout": dropout, **of_sinks}
         if kwargs.get("indices") is not None:
-            spec, has = _resolved(mechanism.spec(layer), 0, sink)
+            spec, has = _resolved(mechanism.spec(layer), 0, stages)
             return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has),
                                 {**options, **_own_number(module, has)}, wants_weights, getattr(module, "config", None))
         ranges = read_mask(attention_mask, query, key, causal)
@@ -274,11 +284,11 @@ def function(mechanism):
         blocks = kwargs.get("block_indices")
         chosen = chosen_keys(mechanism.spec(layer))
         if chosen is not None:
-            _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window, sink)
+            _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window, stages)
         elif isinstance(ranges, Dense):
             key, value = (key, value) if narrow is None else narrow.wide()
             ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
-            spec, has = spec_of(layer, 0, cross, sink)
+            spec, has = spec_of(layer, 0, cross, stages)
             if has_pattern(has):
                 _refuse_dense(module, spec)
             return dense_attention((query, key, value), ranges, spec, {**options, **_own_number(module, has)}, wants_weights)
@@ -295,7 +305,7 @@ def function(mechanism):
             raise NotImplementedError(f"fovea: {type(module).__name__} passes a window over another text, which is not "
                                       "supported; load the model with attn_implementation='eager'")
         window = 0 if not window else window if causal else 2 * window + 1
-        spec, has = spec_of(layer, window, cross, sink)
+        spec, has = spec_of(layer, window, cross, stages)
         positional = "positional" in has
         causal = causal or step and positional  # one query stands at the last key
         if not causal and (positional or ranges is not None and cross is False and has_pattern(has)):
@@ -305,7 +315,7 @@ def function(mechanism):
                  "scale": scaling, **of_sinks, "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
         if blocks is not None:
             plain |= listed_blocks(module, blocks, ranges, key.size(2))
-        plainly = not (wants_weights or dropout) and blocks is None and not sink
+        plainly = not (wants_weights or dropout) and blocks is None and not stages
         screened = _step(query, key, value, spec, ranges, aligned, scaling) if plainly else None
         if screened is not None:
             return screened, None

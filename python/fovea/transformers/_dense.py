@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .._functional import attention, attention_weights
+from .._functional import attention, attention_weights, properties
 from ._masks import Ranges, is_encoded, ranges_of
 
 @torch.compiler.assume_constant_result
@@ -230,6 +230,10 @@ def dense_attention(qkv, dense, spec, options, wants_weights):
             key, value = key.repeat_interleave(share, 1), value.repeat_interleave(share, 1)
         options |= _lists(dense.allowed, query, key)
     if dense.bias is not None:
+        if "softcap" in properties(spec):
+            raise NotImplementedError(f"fovea: '{spec}' caps scores before a mask or a position bias adds to them, which is not "
+                                      "supported; pass a mask that only hides pairs, or load the model with "
+                                      "attn_implementation='eager'")
         query, key = _with_bias(query, key, dense.bias, options.get("scale"))
         value = value.to(query.dtype)
         options["scale"] = 1.0

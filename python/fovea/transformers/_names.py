@@ -130,15 +130,21 @@ def _head_groups(spec):
         yield (count + star, rest) if star and count.strip().isdigit() else ("", group)
 
 
-def with_stage(spec, sink):
-    """The spec with the stage `sink`, in every group of heads.
+def with_stages(spec, stages):
+    """The spec with the model's stages, a soft cap and a sink, in every group of heads.
 
     Raises:
-        ValueError: the spec weighs by another transform than softmax.
+        ValueError: the spec has a soft cap of its own, or weighs by another transform than softmax beside a sink.
     """
     try:
-        return parse_spec(";".join(f"{heads}{rest}+{sink}" for heads, rest in _head_groups(spec)))
-    except SpecError:
+        return parse_spec(";".join("+".join([heads + rest, *stages]) for heads, rest in _head_groups(spec)))
+    except SpecError as error:
+        if stages[0].startswith("softcap"):
+            if "softcap" in properties(spec):
+                raise ValueError(f"fovea: the model caps its scores, {stages[0]}, and so does '{spec}'; choose a spec without "
+                                 "softcap") from None
+            if len(stages) == 1:
+                raise ValueError(f"fovea: the model caps its scores: {str(error).splitlines()[0]}") from None
         raise ValueError(f"fovea: the model has attention sinks, which go with softmax, and '{spec}' does not; choose a spec "
                          "such as full or topk(32)") from None
 

@@ -106,6 +106,7 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.score_flops = 2 * width * (counts.scored + counts.choice_products);
       head.transform_flops = transform.by_pair * counts.weighted + transform.by_row * counts.rows;
       if (group.spec.selects()) head.transform_flops += counts.scored;  // each score is compared with the threshold
+      if (group.spec.cap) head.transform_flops += 6 * counts.scored;
       if (group.spec.scale)  // products with the layer's input are projections, which are not counted here
         head.transform_flops += (width + (scales_by_input(group.spec.transform) ? 8 : 2)) * counts.rows;
       head.value_flops = 2 * width * counts.weighted;

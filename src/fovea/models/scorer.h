@@ -19,7 +19,7 @@ PackedSentences pack(std::span<const Sentence* const> sentences, const at::Devic
 
 template <class Model>
 void GivenScore::add(const Model& model, const at::Tensor& hidden, const at::Tensor& targets) {
-  add(ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets));
+  add(ops::token_scores(hidden, model->output_layer(), targets));
 }
 
 // Scores token by token, on the CPU. Throws the Error of a model that diverged (diverged.h) if -log p of a token that
@@ -28,7 +28,7 @@ class TokenScorer {
  public:
   template <class Model>
   TokenScorer(const Model& model, const at::Tensor& hidden, const at::Tensor& targets)
-      : TokenScorer(ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets)) {}
+      : TokenScorer(ops::token_scores(hidden, model->output_layer(), targets)) {}
 
   float nll(int64_t token) const;
   bool is_best(int64_t token) const { return best_.const_data_ptr<bool>()[token]; }

@@ -16,10 +16,9 @@ using testing::HasSubstr;
 
 // An output layer with equal logits for every token: its target has probability 1/2, 1/4, 1/4 or 0.
 struct OutputLayer {
-  at::Tensor output_weight() const { return torch::zeros({4, 1}); }
-  at::Tensor output_bias() const {
+  ops::OutputLayer output_layer() const {
     const float half = std::log(0.5F), quarter = std::log(0.25F), none = -std::numeric_limits<float>::infinity();
-    return torch::tensor({half, quarter, quarter, none});
+    return {.weight = torch::zeros({4, 1}), .bias = torch::tensor({half, quarter, quarter, none})};
   }
 };
 

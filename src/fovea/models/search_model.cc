@@ -8,7 +8,9 @@ namespace fovea::models {
 SearchModel::SearchModel(nn::Model live, ops::PrepackedLayer::Format format)
     : model(std::move(live)),
       decoder(model->pack(format)),
-      output(model->output_weight().to(at::kFloat),
-             model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor(), format) {}
+      output({.weight = model->output_weight().to(at::kFloat),
+              .bias = model->output_bias().defined() ? model->output_bias().to(at::kFloat) : at::Tensor(),
+              .softcap = model->output_layer().softcap},
+             format) {}
 
 }  // namespace fovea::models

@@ -41,7 +41,9 @@ inline at::Tensor next_log_probs(nn::Model model, const std::vector<int64_t>& in
   const at::Tensor hidden =
       model->decode({torch::tensor(inputs, at::kLong), torch::tensor({int64_t{0}, std::ssize(inputs)})}, {})[-1];
   const at::Tensor logits = at::matmul(model->output_weight().to(at::kDouble), hidden.to(at::kDouble));
-  return at::log_softmax(logits + model->output_bias(), 0);
+  const double cap = model->output_layer().softcap;
+  const at::Tensor biased = logits + model->output_bias();
+  return at::log_softmax(cap > 0 ? at::tanh(biased / cap) * cap : biased, 0);
 }
 
 }  // namespace fovea::models

@@ -37,7 +37,7 @@ Model span_model(const DecoderConfig& config, at::ScalarType type) {
 }
 
 constexpr const char* kSpecs[] = {"span(9,3)", "span(9,3)+topk(2)", "1*span(4,2);2*topk(3)",
-                                  "1*span(70,2)+topk(3);2*span(6,1)"};
+                                  "1*span(70,2)+topk(3);2*span(6,1)", "span(9,3)+softcap(0.5)"};
 
 TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
   for (const std::string attention : kSpecs) {

@@ -77,7 +77,7 @@ bool reads_narrow_rows(const Attention& attention) {
     return false;
   const AttentionSpec& spec = layer.front().spec;
   return spec.route() == nullptr && spec.blocks() == nullptr && spec.pairs().is_full() && !spec.selects() &&
-         std::holds_alternative<Softmax>(spec.transform) && std::holds_alternative<NoNorm>(spec.norm);
+         !spec.cap && std::holds_alternative<Softmax>(spec.transform) && std::holds_alternative<NoNorm>(spec.norm);
 }
 
 namespace {

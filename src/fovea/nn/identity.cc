@@ -10,7 +10,7 @@
 namespace fovea::nn {
 namespace {
 
-constexpr std::array<std::string_view, 12> kMeaningFields = {"transformer-heads",
+constexpr std::array<std::string_view, 13> kMeaningFields = {"transformer-heads",
                                                              "transformer-norm",
                                                              "transformer-norm-kind",
                                                              "transformer-positions",
@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 12> kMeaningFields = {"transformer-heads"
                                                              "embedding-scale",
                                                              "norm-gain",
                                                              "attention-scalar",
+                                                             "logit-softcap",
                                                              "positions-layers",
                                                              "language-marks"};
 

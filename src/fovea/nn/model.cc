@@ -271,6 +271,10 @@ at::Tensor ModelImpl::output_weight() const { return parts_->output.weight; }
 
 at::Tensor ModelImpl::output_bias() const { return parts_->output.bias; }
 
+ops::OutputLayer ModelImpl::output_layer() const {
+  return {output_weight(), output_bias(), parts_->config.logit_softcap};
+}
+
 std::shared_ptr<const PrepackedStack> ModelImpl::pack(ops::PrepackedLayer::Format format) const {
   return parts_->decoder.value().stack.prepacked(format);
 }

@@ -84,9 +84,11 @@ class ModelImpl : public torch::nn::Module {
   // it in its sequence, the memory of the sequence, and its sequence of the other side.
   at::Tensor decode(const DecoderInput& input, const ForwardContext& context);
 
-  // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V], undefined if the model has none.
+  // The output layer: logits = hidden weight^T + bias before their soft cap, weight [V, M], bias [V], undefined if the
+  // model has none.
   at::Tensor output_weight() const;
   at::Tensor output_bias() const;
+  ops::OutputLayer output_layer() const;  // these, with the soft cap of the logits
 
   // Token by token, without gradients: see stepper.h. The decoder's layers are laid out once and keep the weights of
   // that moment.

@@ -37,7 +37,7 @@ void take(Model& to, const Model& from) {
 
 at::Tensor loss_of(Model& model, const Packed& text) {
   const at::Tensor hidden = model->decode({text.tokens, text.offsets}, {.training = true});
-  return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), text.tokens.roll(1), 0).loss;
+  return ops::cross_entropy(hidden, model->output_layer(), text.tokens.roll(1), 0).loss;
 }
 
 TEST(Biases, AModelWithoutThemIsOneWithZeros) {

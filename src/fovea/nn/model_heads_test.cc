@@ -210,7 +210,7 @@ TEST(Heads, GradientsOfNormsAreDifferences) {
   const Packed text = random_batch({7, 3}, 17, 4);
   const auto loss = [&] {
     const at::Tensor hidden = model->decode({text.tokens, text.offsets}, {.training = true});
-    return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), text.tokens.roll(1), 0).loss;
+    return ops::cross_entropy(hidden, model->output_layer(), text.tokens.roll(1), 0).loss;
   };
   loss().backward();
   for (auto& parameter : model->named_parameters()) {

@@ -11,7 +11,7 @@
 #include "fovea/spec/positions.h"
 
 // Models with norms before and behind each block, gains of 1 + w, scores by another scalar, and layers with windows and
-// positions of their own, as Gemma 3 has them.
+// positions of their own, as Gemma 3 has them, or soft caps, as Gemma 2 has them.
 namespace fovea::nn::testing::sandwich {
 namespace {
 
@@ -32,10 +32,22 @@ DecoderConfig decoder() {
   return config;
 }
 
+constexpr double kScoreCap = 0.5, kLogitCap = 1.5;
+DecoderConfig capped_decoder() {
+  DecoderConfig config = decoder();
+  config.attention = "softcap(0.5)";
+  config.attention_layers = {"decoder.2=window(3)+softcap(0.5)"};
+  config.logit_softcap = kLogitCap;
+  return config;
+}
+
+// c tanh(x / c), and x for c = 0.
+at::Tensor capped(const at::Tensor& x, double cap) { return cap == 0 ? x : cap * (x / cap).tanh(); }
+
 // The definition on one sequence, from the names of the parameters, [n, M].
 class Definition {
  public:
-  explicit Definition(const Model& model) : all_(model->named_parameters()) {}
+  explicit Definition(const Model& model, double cap = 0) : all_(model->named_parameters()), cap_(cap) {}
 
   at::Tensor operator()(const at::Tensor& tokens) const {
     at::Tensor x = get("embeddings.weight").index_select(0, tokens) * std::sqrt(12.0);
@@ -73,7 +85,8 @@ class Definition {
     const int64_t n = x.size(0);
     const at::Tensor place = torch::arange(n), distance = place.unsqueeze(1) - place.unsqueeze(0);
     const at::Tensor hidden = distance.lt(0).logical_or(distance.ge(layer == 0 ? n : 3));
-    const at::Tensor scores = (q.transpose(0, 1).matmul(k.t()) / std::sqrt(5.0)).masked_fill(hidden, -1e30);
+    const at::Tensor products = q.transpose(0, 1).matmul(k.t()) / std::sqrt(5.0);
+    const at::Tensor scores = capped(products, cap_).masked_fill(hidden, -1e30);
     return linear(name + "out.", scores.softmax(-1).matmul(v).transpose(0, 1).reshape({n, 18}));
   }
   at::Tensor feed_forward(const std::string& name, const at::Tensor& x) const {
@@ -83,6 +96,7 @@ class Definition {
   }
 
   torch::OrderedDict<std::string, at::Tensor> all_;
+  double cap_;  // of the scores
 };
 
 TEST(Sandwich, IsItsDefinition) {
@@ -96,11 +110,35 @@ TEST(Sandwich, IsItsDefinition) {
               1e-11);
 }
 
+TEST(Sandwich, SoftCapsAreTheirDefinition) {
+  Model model = make(capped_decoder());
+  const torch::NoGradGuard guard;
+  const Packed text = random_batch({9}, 17, 4);
+  const at::Tensor hidden = model->decode({text.tokens, text.offsets}, {});
+  const at::Tensor expected = Definition(model, kScoreCap)(text.tokens);
+  EXPECT_LT(greatest_difference(hidden, expected), 1e-11);
+  EXPECT_GT(greatest_difference(hidden, Definition(model)(text.tokens)), 1e-4) << "the cap bends nothing here";
+  const at::Tensor logits = expected.matmul(model->output_weight().t()) + model->output_bias();
+  const at::Tensor log_probs = capped(logits, kLogitCap).log_softmax(-1);
+  // The operator gives float32.
+  const auto scores = ops::token_scores(hidden, model->output_layer(), text.tokens);
+  EXPECT_LT(greatest_difference(scores.nll, -log_probs.gather(1, text.tokens.unsqueeze(1)).squeeze(1)), 1e-6);
+  EXPECT_GT(greatest_difference(log_probs, logits.log_softmax(-1)), 1e-3) << "the cap bends nothing here";
+}
+
 TEST(Sandwich, StepsAreFullPasses) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    Model model = make(decoder(), type);
-    expect_steps_as_full_passes(model, type);
+    for (const DecoderConfig& config : {decoder(), capped_decoder()}) {
+      Model model = make(config, type);
+      expect_steps_as_full_passes(model, type);
+    }
   }
+}
+
+TEST(Sandwich, GradientsOfSoftCapsAreDifferences) {
+  Model model = make(capped_decoder());
+  const Packed text = random_batch({7, 3}, 17, 4);
+  check_gradients(*model, [&] { return loss_of(model, text, {.training = true}); });
 }
 
 TEST(Sandwich, MemoryGivesTheFullPass) {

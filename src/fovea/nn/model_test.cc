@@ -34,6 +34,7 @@ std::vector<Specs> all_specs() {
   all.push_back({"2*window(2);1*topk(2)", "1*topk(1);2*sparsemax"});
   all.push_back({"1*entmax(learned);1*full;1*relu", "1*random(2);2*entmax(learned)"});
   all.push_back({"1*entmax(learned);1*sink;1*topk(2)+sink", "1*random(2);2*sink"});
+  all.push_back({"1*window(3)+softcap(0.5);2*softcap(0.3)+topk(2)", "2*softcap(0.5);1*full"});
   all.push_back({"2*window(3)+gate;1*topk(2)+gate", "topk(2)+gate(head)"});
   return all;
 }

@@ -289,9 +289,10 @@ TEST(RoutingModule, OneLayerStepsAsItsFullPass) {
 
 // Strictly causal clusters, with keys that are the queries or not, step as they train through any number of layers.
 TEST(RoutingModule, CausalClustersStepAsTheirFullPass) {
-  for (const char* attention : {"routed(2,3,causal)", "1*local(2);2*routed(3,2,causal)+topk(2)",
-                                "2*routed(2,4,causal)+entmax(learned);1*routed(3,1,causal)",
-                                "2*routed(2,4,causal)+sink;1*routed(3,1,causal)"}) {
+  for (const char* attention :
+       {"routed(2,3,causal)", "1*local(2);2*routed(3,2,causal)+topk(2)",
+        "2*routed(2,4,causal)+entmax(learned);1*routed(3,1,causal)", "2*routed(2,4,causal)+sink;1*routed(3,1,causal)",
+        "2*routed(2,4,causal)+softcap(0.5);1*routed(3,1,causal)"}) {
     for (const char* keys : {"shared", "own"}) {
       SCOPED_TRACE(cat(attention, keys));
       DecoderConfig config = tiny_decoder(attention);
@@ -305,7 +306,8 @@ TEST(RoutingModule, CausalClustersStepAsTheirFullPass) {
 // Encoder and cross-attention choose keys of their own among all of the source.
 TEST(RoutingModule, CrossAttentionStepsAsItsFullPass) {
   for (const char* cross : {"routed(2,3)", "routed(3,2)+topk(2)", "1*full;2*routed(2,4,random)",
-                            "1*random(2);2*routed(2,3)+entmax(learned)", "1*random(2);2*routed(2,3)+sink"}) {
+                            "1*random(2);2*routed(2,3)+entmax(learned)", "1*random(2);2*routed(2,3)+sink",
+                            "1*softcap(0.5);2*routed(2,3)+softcap(0.5)"}) {
     SCOPED_TRACE(cross);
     ModelConfig config = tiny("full");
     config.dec_depth = 1;

@@ -15,12 +15,12 @@ namespace fovea::nn::testing {
 inline at::Tensor loss_of(Model& model, const Packed& source, const Packed& target, const ForwardContext& context) {
   const at::Tensor memory = model->encode({source.tokens, source.offsets}, context);
   const at::Tensor hidden = model->decode({target.tokens, target.offsets, memory, source.offsets}, context);
-  return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), target.tokens, 0.1).loss;
+  return ops::cross_entropy(hidden, model->output_layer(), target.tokens, 0.1).loss;
 }
 
 inline at::Tensor loss_of(Model& model, const Packed& text, const ForwardContext& context) {
   const at::Tensor hidden = model->decode({text.tokens, text.offsets}, context);
-  return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), text.tokens, 0.1).loss;
+  return ops::cross_entropy(hidden, model->output_layer(), text.tokens, 0.1).loss;
 }
 
 inline at::Tensor random_like(const at::Tensor& x, uint64_t seed) {

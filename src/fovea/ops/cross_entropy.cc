@@ -22,7 +22,7 @@ using torch::autograd::variable_list;
 
 struct Problem {
   at::Tensor hidden, weight, bias, targets;  // bias may be undefined
-  double smoothing = 0;
+  double smoothing = 0, softcap = 0;
 };
 
 // Per token, and the gradients of the sum of losses where they are wanted.
@@ -51,6 +51,7 @@ Solution solve(const Problem& problem, Results wanted) {
                                     .targets = elements<int64_t>(problem.targets)};
     job.tokens = problem.hidden.size(0), job.width = problem.hidden.size(1), job.vocabulary = problem.weight.size(0);
     job.smoothing = static_cast<float>(problem.smoothing);
+    job.softcap = problem.softcap;
     job.nll = elements<float>(result.nll), job.loss = elements<float>(result.loss);
     job.best = elements<bool>(result.best);
     job.grad_hidden = elements<T>(result.grad_hidden), job.grad_weight = elements<T>(result.grad_weight);
@@ -69,8 +70,9 @@ at::Tensor total(const at::Tensor& values) {
 // (loss, nll). The loss is a number, so its gradients are known in forward except for a factor.
 struct Loss : torch::autograd::Function<Loss> {
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
-                               const std::optional<at::Tensor>& bias, const at::Tensor& targets, double smoothing) {
-    const Problem problem{hidden, weight, tensor_or_none(bias), targets, smoothing};
+                               const std::optional<at::Tensor>& bias, const at::Tensor& targets, double smoothing,
+                               double softcap) {
+    const Problem problem{hidden, weight, tensor_or_none(bias), targets, smoothing, softcap};
     const Solution solution = solve(problem, Results::kWithGradients);
     context->save_for_backward({solution.grad_hidden, solution.grad_weight, solution.grad_bias});
     variable_list result = {total(solution.loss), total(solution.nll)};
@@ -86,17 +88,18 @@ struct Loss : torch::autograd::Function<Loss> {
         if (grad.defined()) grad = grad * grads[0].to(grad.scalar_type());
       }
     }
-    result.resize(5);
+    result.resize(6);
     return result;
   }
 };
 
-bool fits(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& targets) {
-  return fits_kernels({hidden, weight, bias}) && hidden.dim() == 2 && weight.dim() == 2 && targets.is_cpu() &&
-         targets.scalar_type() == at::kLong && targets.dim() == 1;
+bool fits(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets) {
+  return fits_kernels({hidden, output.weight, tensor_or_none(output.bias)}) && hidden.dim() == 2 &&
+         output.weight.dim() == 2 && targets.is_cpu() && targets.scalar_type() == at::kLong && targets.dim() == 1;
 }
 
-Problem checked(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& targets) {
+Problem checked(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets) {
+  const at::Tensor &weight = output.weight, bias = tensor_or_none(output.bias);
   if (hidden.size(1) != weight.size(1) || hidden.size(0) != targets.size(0) ||
       (bias.defined() && bias.numel() != weight.size(0))) {
     throw Error(cat("cross_entropy: hidden [", hidden.size(0), ", ", hidden.size(1), "], weight [", weight.size(0),
@@ -106,7 +109,8 @@ Problem checked(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
   Problem problem{.hidden = hidden.contiguous(),
                   .weight = weight.contiguous(),
                   .bias = bias.defined() ? bias.contiguous() : bias,
-                  .targets = targets.contiguous()};
+                  .targets = targets.contiguous(),
+                  .softcap = output.softcap};
   const int64_t* begin = elements<int64_t>(problem.targets);
   const int64_t* end = begin + targets.size(0);
   const int64_t* bad = std::find_if(begin, end, [&](int64_t id) { return id < 0 || id >= weight.size(0); });
@@ -119,29 +123,24 @@ Problem checked(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
 
 }  // namespace
 
-CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                           const at::Tensor& targets, double label_smoothing) {
+CrossEntropy cross_entropy(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets,
+                           double label_smoothing) {
   const Recorded recorded("fovea::cross_entropy");
-  const at::Tensor offset = tensor_or_none(bias);
-  if (!fits(hidden, weight, offset, targets)) {
-    return composite::cross_entropy(hidden, weight, bias, targets, label_smoothing);
-  }
-  Problem problem = checked(hidden, weight, offset, targets);
+  if (!fits(hidden, output, targets)) return composite::cross_entropy(hidden, output, targets, label_smoothing);
+  Problem problem = checked(hidden, output, targets);
   problem.smoothing = label_smoothing;
-  if (wants_gradient({hidden, weight, offset})) {
-    variable_list result =
-        Loss::apply(problem.hidden, problem.weight, some_or_none(problem.bias), problem.targets, label_smoothing);
+  if (wants_gradient({hidden, output.weight, tensor_or_none(output.bias)})) {
+    variable_list result = Loss::apply(problem.hidden, problem.weight, some_or_none(problem.bias), problem.targets,
+                                       label_smoothing, problem.softcap);
     return {.loss = result[0], .nll = result[1]};
   }
   const Solution solution = solve(problem, Results::kLosses);
   return {.loss = total(solution.loss), .nll = total(solution.nll)};
 }
 
-TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                         const at::Tensor& targets) {
-  const at::Tensor offset = tensor_or_none(bias);
-  if (!fits(hidden, weight, offset, targets)) return composite::token_scores(hidden, weight, bias, targets);
-  const Solution solution = solve(checked(hidden, weight, offset, targets), Results::kWithBest);
+TokenScores token_scores(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets) {
+  if (!fits(hidden, output, targets)) return composite::token_scores(hidden, output, targets);
+  const Solution solution = solve(checked(hidden, output, targets), Results::kWithBest);
   return {.nll = solution.nll, .best = solution.best};
 }
 

@@ -333,14 +333,14 @@ TEST(Device, ComputesTheStepOperators) {
        Waits::kSome},
       {"cross_entropy",
        [=](const Tensors& t) {
-         const CrossEntropy loss = cross_entropy(t[0], t[1], t[2], targets, 0.1);
+         const CrossEntropy loss = cross_entropy(t[0], {t[1], t[2]}, targets, 0.1);
          return Tensors{loss.loss, loss.nll};
        },
        {x({5, 8}), x({7, 8}), x({7})},
        Waits::kSome},
       {"token_scores",
        [=](const Tensors& t) {
-         const TokenScores scores = token_scores(t[0], t[1], t[2], targets);
+         const TokenScores scores = token_scores(t[0], {t[1], t[2]}, targets);
          return Tensors{scores.nll, scores.best};
        },
        {x({5, 8}), x({7, 8}), x({7})},

@@ -1,6 +1,8 @@
 #include "fovea/ops/prepacked_layer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tanh.h>
 
 #include <vector>
 
@@ -36,7 +38,17 @@ PrepackedLayer::PrepackedLayer(const at::Tensor& weight, const at::Tensor& bias,
   });
 }
 
+PrepackedLayer::PrepackedLayer(const OutputLayer& output, Format format)
+    : PrepackedLayer(output.weight, tensor_or_none(output.bias), format) {
+  softcap_ = output.softcap;
+}
+
 at::Tensor PrepackedLayer::operator()(const at::Tensor& x, Activation activation) const {
+  const at::Tensor out = uncapped(x, activation);
+  return softcap_ > 0 ? at::tanh(out / softcap_).mul_(softcap_) : out;
+}
+
+at::Tensor PrepackedLayer::uncapped(const at::Tensor& x, Activation activation) const {
   if (!packed_ || !fits_kernels({x, weight_}) || x.dim() != 2 || x.size(1) != weight_.size(1)) {
     return linear(x, weight_, some_or_none(bias_), activation);
   }
@@ -57,7 +69,7 @@ int64_t PrepackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, ke
   next.eos_log_prob.resize(static_cast<size_t>(rows));
   next.asked_log_probs.resize(wanted.asked.size());
   const int64_t* asked_offsets = wanted.asked_offsets.empty() ? nullptr : wanted.asked_offsets.data();
-  if (!packed_ || !x.is_cpu()) {
+  if (!packed_ || !x.is_cpu() || softcap_ > 0) {
     const at::Tensor logits = (*this)(x).cpu();
     return kernels::top_n_log_softmax({logits.const_data_ptr<float>(), rows, logits.size(1)},
                                       {.n = n,

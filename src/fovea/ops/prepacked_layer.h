@@ -23,13 +23,15 @@ class PrepackedLayer {
 
   // weight [N, M], bias [N] or undefined.
   PrepackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format = Format::kExact);
+  // The results are logits, under the layer's soft cap.
+  explicit PrepackedLayer(const OutputLayer& output, Format format = Format::kExact);
 
   Format format() const { return format_; }  // as it was asked for
 
   // x [T, M] -> activation(x weight^T + bias) [T, N]; of a layer as it is, with the bits of linear().
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
 
-  // The n words of the greatest log-softmax of x weight^T + bias for each row of x [T, M], and that of word `eos`;
+  // The n words of the greatest log-softmax of the results for each row of x [T, M], and that of word `eos`;
   // the layer and x are float32. Also those of the asked words, if there are any. Returns how many
   // rows have none, because logits are not finite numbers: their log-probabilities are -infinity.
   struct Wanted {
@@ -40,8 +42,11 @@ class PrepackedLayer {
   int64_t next_words(const at::Tensor& x, const Wanted& wanted, kernels::Continuations& next) const;
 
  private:
+  at::Tensor uncapped(const at::Tensor& x, Activation activation) const;
+
   at::Tensor weight_, bias_;
   Format format_;
+  double softcap_ = 0;
   std::shared_ptr<const kernels::PrepackedLayer> packed_;  // null where the kernels do not compute: a GPU, another type
 };
 

@@ -91,6 +91,26 @@ TEST(PrepackedLayer, FindsTheNextWords) {
   EXPECT_EQ(layer.next_words(p.x, {.n = 4, .eos = 100}, next), 1);
 }
 
+TEST(PrepackedLayer, ASoftCapBendsTheLogits) {
+  const Problem p = problem(5, 20, 40);
+  constexpr double kCap = 2;
+  const PrepackedLayer layer(OutputLayer{p.weight, p.bias, kCap}), plain(p.weight, p.bias);
+  const at::Tensor logits = at::tanh(plain(p.x) / kCap) * kCap;
+  EXPECT_TRUE(at::allclose(layer(p.x), logits, 0, 1e-6));
+  kernels::Continuations next;
+  EXPECT_EQ(layer.next_words(p.x, {.n = 3, .eos = 7}, next), 0);
+  const at::Tensor log_probs = at::log_softmax(logits.to(at::kDouble), 1);
+  const at::Tensor best = std::get<0>(log_probs.topk(3, 1));
+  for (int64_t r = 0; r < 5; ++r) {
+    for (int64_t i = 0; i < 3; ++i) {
+      const kernels::Candidate& found = next.best[static_cast<size_t>(r * 3 + i)];
+      EXPECT_NEAR(found.log_prob, best[r][i].item<double>(), 1e-5);
+      EXPECT_NEAR(log_probs[r][found.token].item<double>(), best[r][i].item<double>(), 1e-5);
+    }
+    EXPECT_NEAR(next.eos_log_prob[static_cast<size_t>(r)], log_probs[r][7].item<double>(), 1e-5);
+  }
+}
+
 TEST(PrepackedLayer, RefusesWhatHasNoSuchWords) {
   const Problem p = problem(2, 3, 5);
   kernels::Continuations next;

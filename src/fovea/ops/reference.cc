@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
 
@@ -33,24 +34,40 @@ struct GroupRows {
 struct SelectedScores {
   at::Tensor scores;   // [G, heads, queries, keys], in the type of computation
   at::Tensor dropped;  // bool, broadcasts to the scores: not candidates, or not selected; undefined: all take part
+  at::Tensor capped;   // the scores before terms are added; undefined without a soft cap
 };
 
 // Scores for a selection, and by how much those of equal keys may differ: a product's order of additions depends on
 // the place of a key.
 struct RankedScores {
   at::Tensor scores, slack;  // [G, heads, queries, keys]; slack undefined: none
+  at::Tensor capped;         // the same before terms are added; undefined without a soft cap
   at::Tensor left_out;       // bool, broadcasts to the scores: where a term by offset is minus infinity
 };
+
+// The derivative of capped scores: 1 - (s / c)^2.
+at::Tensor cap_slope(const ScoreCap& cap, const at::Tensor& capped) {
+  const at::Tensor share = capped / cap.cap;
+  return (1 - share).mul_(1 + share);
+}
 
 // Scores in `type`, scaled after the product: scores that tie as products still tie.
 RankedScores scores_of(const BlockView& view, const GroupRows& rows, at::ScalarType type, bool with_slack) {
   const auto& [call, group, block] = view;
   const at::Tensor q = block_queries(rows.q, block).to(type), k = block_keys(rows.k, block).to(type);
-  RankedScores ranked{products_with_keys(q, k, block.heads).mul_(call.scale), {}, {}};
+  RankedScores ranked{products_with_keys(q, k, block.heads).mul_(call.scale), {}, {}, {}};
   if (with_slack) {
     const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
     const at::Tensor q_norm = at::linalg_vector_norm(q.detach(), 2, -1, true).mul_(unit * std::abs(call.scale));
     ranked.slack = products_with_keys(q_norm, at::linalg_vector_norm(k.detach(), 2, -1, true), block.heads);
+  }
+  if (const std::optional<ScoreCap>& cap = call.problem.spec.cap) {
+    ranked.scores = ranked.capped = at::tanh(ranked.scores / cap->cap).mul_(cap->cap);
+    if (with_slack) {  // the slack of the product becomes less, and tanh and the product with c round by a few units
+      const at::Tensor slope = cap_slope(*cap, ranked.capped.detach());
+      const at::Tensor rounding = ranked.capped.detach().abs().mul_(8 * std::numeric_limits<double>::epsilon());
+      ranked.slack = ranked.slack.mul_(slope).add_(rounding);
+    }
   }
   if (call.problem.offsets.changes_scores()) {
     const OffsetView offsets{view, rows.terms};
@@ -112,7 +129,7 @@ SelectedScores selected_scores(const BlockView& view, const GroupRows& rows) {
   const bool ranks = view.call.problem.spec.selects() && view.call.q.device().is_cpu();
   const RankedScores ranked = scores_of(view, rows, ranks ? at::kDouble : type, ranks);
   const at::Tensor dropped = dropped_pairs(view, rows.given, ranked);
-  return {ranked.scores.to(type), dropped};
+  return {ranked.scores.to(type), dropped, ranked.capped.defined() ? ranked.capped.to(type) : at::Tensor()};
 }
 
 using kernels::Sequence;
@@ -169,13 +186,15 @@ class WeightedValues {
 struct ComputedBlock {
   ScoreMatrix rows;
   at::Tensor weights, factors;  // [G, heads, queries, keys]; factors undefined without dropout
+  at::Tensor slopes;            // of the soft cap; undefined without
   at::Tensor used() const { return factors.defined() ? weights * factors : weights; }
 };
 
 ComputedBlock compute_block(const BlockView& view, const GroupRows& rows) {
   const TokenCall& call = view.call;
   ComputedBlock block;
-  auto [scores, dropped] = selected_scores(view, rows);
+  auto [scores, dropped, capped] = selected_scores(view, rows);
+  if (capped.defined()) block.slopes = cap_slope(*call.problem.spec.cap, capped);
   block.rows.scores = scores, block.rows.dropped = dropped;
   // All that a row selects may be left out: the row is then zeros, not NaN.
   if (const at::Tensor out = pairs_left_out(view); out.defined())
@@ -229,9 +248,10 @@ class GroupBackward {
     const TransformGradient inner =
         transform_backward(call_.problem.spec.transform, own.rows, own.weights, grad_weights);
     grad_weights.reset();
-    const at::Tensor grad_q = sums_over_keys(inner.scores, block_keys(rows_.k, block), heads);
+    const at::Tensor of_products = own.slopes.defined() ? inner.scores * own.slopes : inner.scores;
+    const at::Tensor grad_q = sums_over_keys(of_products, block_keys(rows_.k, block), heads);
     block_queries(q_, block).copy_(grad_q.mul_(call_.scale));
-    const at::Tensor grad_k = sums_over_queries(inner.scores, block_queries(rows_.q, block), heads);
+    const at::Tensor grad_k = sums_over_queries(of_products, block_queries(rows_.q, block), heads);
     add_to_keys(grad_k.mul_(call_.scale), block, k_);
     terms.add({view, rows_.terms}, inner.scores);
     return inner.alpha;

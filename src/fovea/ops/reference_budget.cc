@@ -20,6 +20,7 @@ int64_t pair_bytes(const kernels::AttentionProblem& problem) {
   // Any alpha is computed in double, and exact thresholds need a sorted copy and the places of its numbers.
   if (std::holds_alternative<Entmax>(problem.spec.transform)) bytes = std::max<int64_t>(bytes, 72);
   if (std::holds_alternative<Sparsemax>(problem.spec.transform)) bytes = std::max<int64_t>(bytes, 5 * number + 24);
+  if (problem.spec.cap) bytes += 4 * number;  // the capped scores, their slopes, and gradients before and behind them
   if (problem.offsets.any()) bytes += 8 + 4 * number;
   if (problem.dropout > 0) bytes += 24 + number;  // the hash is computed in 64 bits
   return 2 * bytes;

@@ -55,14 +55,21 @@ at::Tensor activated(const at::Tensor& x, Activation activation, const DropoutOp
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options);
 
+// The last layer of a decoder: logits x = hidden weight^T + bias, or with a softcap c > 0: c tanh(x / c).
+struct OutputLayer {
+  at::Tensor weight;                    // [V, M]
+  std::optional<at::Tensor> bias = {};  // [V]
+  double softcap = 0;
+};
+
 struct CrossEntropy {
   at::Tensor loss;  // [] float32: sum over tokens of the label-smoothed loss, the one to differentiate
   at::Tensor nll;   // [] float32: sum of -log p(target), no gradient
 };
-// hidden [T, M], weight [V, M], bias [V], targets [T] int64, no padding. The logits are never held whole.
+// hidden [T, M], targets [T] int64, no padding. The logits are never held whole.
 // Smoothing eps: (1 - eps) nll + eps mean over the vocabulary of -log p (Szegedy et al. 2016).
-CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                           const at::Tensor& targets, double label_smoothing);
+CrossEntropy cross_entropy(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets,
+                           double label_smoothing);
 
 struct TokenScores {
   at::Tensor nll;   // [T] float32: -log p(target)
@@ -70,8 +77,7 @@ struct TokenScores {
 };
 // For scoring and validation, without gradients: the targets' losses, and whether each target is the model's first
 // choice (ties count), whose mean is accuracy.
-TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                         const at::Tensor& targets);
+TokenScores token_scores(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets);
 
 struct AdamOptions {
   double learn_rate = 1e-3, beta1 = 0.9, beta2 = 0.98, eps = 1e-9, weight_decay = 0;

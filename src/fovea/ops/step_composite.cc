@@ -29,14 +29,10 @@ struct Dropout : torch::autograd::Function<Dropout> {
 };
 
 // In float32, in double where hidden is.
-at::Tensor wide_logits(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  const at::Tensor logits = at::linear(hidden, weight, bias);
-  return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
-}
-
-at::Tensor log_probabilities(const at::Tensor& hidden, const at::Tensor& weight,
-                             const std::optional<at::Tensor>& bias) {
-  return at::log_softmax(wide_logits(hidden, weight, bias), -1);
+at::Tensor wide_logits(const at::Tensor& hidden, const OutputLayer& output) {
+  at::Tensor logits = at::linear(hidden, output.weight, output.bias);
+  if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
+  return output.softcap > 0 ? at::tanh(logits / output.softcap) * output.softcap : logits;
 }
 
 // rows [T, V] at the targets, [T]
@@ -111,18 +107,17 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Te
   return sum;
 }
 
-CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                           const at::Tensor& targets, double label_smoothing) {
-  const at::Tensor log_p = log_probabilities(hidden, weight, bias);
+CrossEntropy cross_entropy(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets,
+                           double label_smoothing) {
+  const at::Tensor log_p = at::log_softmax(wide_logits(hidden, output), -1);
   const at::Tensor nll = target_nll(log_p, targets).sum();
   const at::Tensor loss = nll * (1 - label_smoothing) - log_p.mean(-1).sum() * label_smoothing;
   return {.loss = loss, .nll = nll.detach()};
 }
 
-TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                         const at::Tensor& targets) {
+TokenScores token_scores(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
-  const at::Tensor logits = wide_logits(hidden, weight, bias);
+  const at::Tensor logits = wide_logits(hidden, output);
   const at::Tensor nll = target_nll(at::log_softmax(logits, -1), targets).to(at::kFloat);
   // amax passes NaN on, of which no comparison is true.
   return {.nll = nll, .best = at_targets(logits, targets).ge(logits.amax(-1)).logical_and(nll.isnan().logical_not())};

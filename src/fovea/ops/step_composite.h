@@ -17,10 +17,9 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 at::Tensor gated(const at::Tensor& x, Activation activation);
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale);
-CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                           const at::Tensor& targets, double label_smoothing);
-TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                         const at::Tensor& targets);
+CrossEntropy cross_entropy(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets,
+                           double label_smoothing);
+TokenScores token_scores(const at::Tensor& hidden, const OutputLayer& output, const at::Tensor& targets);
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);
 
 }  // namespace fovea::ops::composite

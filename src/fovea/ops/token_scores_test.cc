@@ -15,8 +15,8 @@ TEST(TokenScores, AreNllAndWhetherTheTargetHasTheGreatestLogit) {
     const at::Tensor logits = at::linear(wide(hidden), wide(weight), wide(bias)), first = logits.argmax(1);
     at::Tensor targets = words(150, 700, 4);
     targets.slice(0, 0, 75).copy_(first.slice(0, 0, 75));
-    const TokenScores scores = token_scores(hidden, weight, bias, targets);
-    const double sum = cross_entropy(hidden, weight, bias, targets, 0).nll.item<double>();
+    const TokenScores scores = token_scores(hidden, {weight, bias}, targets);
+    const double sum = cross_entropy(hidden, {weight, bias}, targets, 0).nll.item<double>();
     EXPECT_NEAR(scores.nll.sum(at::kDouble).item<double>(), sum, 1e-6 * sum) << type;  // rounding to float32, at most
     EXPECT_EQ(scores.best.scalar_type(), at::kBool);
     // Logits closer together than their rounding (of sums of some tens, in bfloat16 after products in float32 or, where
@@ -30,9 +30,9 @@ TEST(TokenScores, AreNllAndWhetherTheTargetHasTheGreatestLogit) {
 TEST(TokenScores, OfATokenDoNotDependOnTheOthers) {
   const at::Tensor hidden = normal({300, 16}, 1).to(at::kFloat), weight = normal({90, 16}, 2).to(at::kFloat);
   const at::Tensor targets = words(300, 90, 4);
-  const TokenScores all = token_scores(hidden, weight, std::nullopt, targets);
+  const TokenScores all = token_scores(hidden, {weight}, targets);
   for (const int64_t t : {0, 127, 299}) {
-    const TokenScores one = token_scores(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
+    const TokenScores one = token_scores(hidden.slice(0, t, t + 1), {weight}, targets.slice(0, t, t + 1));
     EXPECT_TRUE(at::equal(one.nll, all.nll.slice(0, t, t + 1)) && at::equal(one.best, all.best.slice(0, t, t + 1)));
   }
 }
@@ -42,11 +42,11 @@ TEST(TokenScores, CountTiesAndNoNumberThatIsNone) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     at::Tensor hidden = at::ones({2, 1}, type), weight = at::zeros({5, 1}, type);
     const at::Tensor targets = at::full({2}, 3, at::kLong);
-    EXPECT_TRUE(token_scores(hidden, weight, std::nullopt, targets).best.all().item<bool>());
+    EXPECT_TRUE(token_scores(hidden, {weight}, targets).best.all().item<bool>());
     weight[1][0] = 1;
-    EXPECT_FALSE(token_scores(hidden, weight, std::nullopt, targets).best.any().item<bool>());
+    EXPECT_FALSE(token_scores(hidden, {weight}, targets).best.any().item<bool>());
     weight[3][0] = 2, hidden[1][0] = std::nan("");
-    const at::Tensor best = token_scores(hidden, weight, std::nullopt, targets).best;
+    const at::Tensor best = token_scores(hidden, {weight}, targets).best;
     EXPECT_TRUE(best[0].item<bool>());
     EXPECT_FALSE(best[1].item<bool>());
   }

@@ -104,7 +104,7 @@ std::vector<SpecName> clause_names() {
 std::vector<SpecName> transform_names() { return names_of<Transform>(); }
 
 std::vector<SpecName> stage_names() {
-  std::vector<SpecName> out;
+  std::vector<SpecName> out = {name_of<ScoreCap>()};
   for (const auto& names : {selection_names(), transform_names(), norm_names()})
     out.insert(out.end(), names.begin(), names.end());
   out.push_back(name_of<QueryScale>());

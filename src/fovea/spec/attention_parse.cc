@@ -66,7 +66,7 @@ class Parser : private SpecCursor {
  private:
   // The stages of a spec that have been given so far.
   struct Seen {
-    bool selection = false, transform = false, norm = false, scale = false, gate = false;
+    bool cap = false, selection = false, transform = false, norm = false, scale = false, gate = false;
   };
 
   void finish(std::string_view ends) {
@@ -264,6 +264,9 @@ class Parser : private SpecCursor {
     while (take('+')) stage(out, seen);
     if (const std::string_view problem = problem_of_scale(out); !problem.empty())
       fail(scaled_at_, cat(QueryScale::kName, ": ", problem));
+    if (out.cap && out.indexed())
+      fail(capped_at_,
+           cat(ScoreCap::kName, ": the indexer of dsa learns from scores without a cap; leave one of the two out"));
     return canonical(std::move(out));
   }
 
@@ -304,6 +307,11 @@ class Parser : private SpecCursor {
     if (name != NoNorm::kName && item_of(name, begin, norm)) {
       out.norm = norm;
       return once(seen.norm, begin, "norm");
+    }
+    if (name == ScoreCap::kName) {
+      arguments(out.cap.emplace(), begin);
+      capped_at_ = begin;
+      return once(seen.cap, begin, "softcap");
     }
     if (name == QueryScale::kName) {
       out.scale.emplace();
@@ -351,6 +359,7 @@ class Parser : private SpecCursor {
 
   size_t spec_begin_ = 0;     // of the head group being read
   size_t scaled_at_ = 0;      // the place of the stage `scaled`
+  size_t capped_at_ = 0;      // the place of the stage `softcap`
   bool after_stage_ = false;  // patterns of the group are over
   int depth_ = 0;
 };

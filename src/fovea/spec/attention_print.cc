@@ -116,6 +116,7 @@ std::string print(const AttentionSpec& given) {
   const auto add = [&](const auto& item) { parts.push_back(call(item)); };
   if (const auto* pairs = std::get_if<Pairs>(&spec.source); pairs == nullptr || !pairs->is_full())
     std::visit(add, spec.source);
+  if (spec.cap) add(*spec.cap);
   if (spec.selects()) {
     std::string selection = std::visit([](const auto& item) { return call(item); }, spec.selection);
     if (spec.keep) selection.insert(selection.size() - 1, ",keep=" + call(*spec.keep));

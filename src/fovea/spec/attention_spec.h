@@ -16,11 +16,13 @@
 #include "fovea/spec/output_gate.h"
 #include "fovea/spec/patterns.h"
 #include "fovea/spec/query_scale.h"
+#include "fovea/spec/score_cap.h"
 #include "fovea/spec/selections.h"
 #include "fovea/spec/transforms.h"
 
-// An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
-// how the output is normalised and gated, and whether queries are scaled by their numbers of candidates.
+// An attention mechanism as a value: which pairs may attend, whether scores are capped, which of them are selected, how
+// they become weights, how the output is normalised and gated, and whether queries are scaled by their numbers of
+// candidates.
 //     spec   = (source | stage) { "+" stage }
 //     source = pairs | routed | blocktopk | dsa | clause | mix
 //     pairs  = both { "|" both }                  union
@@ -151,6 +153,7 @@ struct AttentionSpec {
   Norm norm;
   std::optional<QueryScale> scale;
   std::optional<OutputGate> gate;
+  std::optional<ScoreCap> cap;
   bool operator==(const AttentionSpec&) const = default;
   // The source if it is of this kind. If it is not, pairs() are full and the others null.
   const Pairs& pairs() const;
@@ -252,7 +255,7 @@ struct SpecName {
 };
 std::vector<SpecName> pattern_names();
 std::vector<SpecName> transform_names();
-std::vector<SpecName> stage_names();  // selections, transforms, norms, the scale and the gate
+std::vector<SpecName> stage_names();  // the cap, selections, transforms, norms, the scale and the gate
 std::vector<SpecName> alias_names();
 std::vector<SpecName> clause_names();    // what stands in the place of all pairs of an encoder
 std::vector<SpecName> choosing_names();  // what stands in the place of all pairs and reads the data

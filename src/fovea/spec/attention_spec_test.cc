@@ -44,6 +44,10 @@ TEST(AttentionSpec, CanonicalForms) {
       {"sigmoid(0)", "sigmoid(0)"},
       {"scaled+gate(head)+entmax(1.5)", "entmax(1.5)+scaled+gate(head)"},
       {"full+scaled", "scaled"},
+      {"full+softcap(50)", "softcap(50)"},
+      {"topk(2)+relu+softcap(0.5)", "softcap(0.5)+topk(2)+relu"},
+      {"blocktopk(4,2)+sink+softcap(30.0)", "blocktopk(4,2)+softcap(30)+sink"},
+      {"window(4)+softcap(50)", "window(4)+softcap(50)"},
       {" window( 16 ) | ( global(2) | random(3) ) + topk( 8 , keep = local(2) ) ",
        "window(16)|global(2)|random(3)+topk(8,keep=local(2))"},
       {"((window(3)))", "window(3)"},
@@ -169,6 +173,13 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("entmax(nan)"), testing::HasSubstr("column 8: expected a number or 'learned' for alpha"));
   EXPECT_THAT(refusal("entmax(1e999)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
   EXPECT_THAT(refusal("sigmoid(length)"), testing::HasSubstr("column 9: expected a number for bias, got 'l'"));
+  EXPECT_THAT(refusal("softcap(2)+softcap(2)"), testing::HasSubstr("column 12: a second softcap"));
+  EXPECT_THAT(refusal("softcap"), testing::HasSubstr("column 8: expected '(' after softcap"));
+  EXPECT_THAT(refusal("softcap(0)"), testing::HasSubstr("column 9: c must be between 0.01 and 1e+06"));
+  EXPECT_THAT(refusal("softcap(-3)"), testing::HasSubstr("column 9: c must be between 0.01 and 1e+06"));
+  EXPECT_THAT(refusal("softcap(nan)"), testing::HasSubstr("column 9: c must be between 0.01 and 1e+06"));
+  EXPECT_THAT(refusal("dsa(4)+softcap(50)"),
+              testing::HasSubstr("column 8: softcap: the indexer of dsa learns from scores without a cap"));
   EXPECT_THAT(refusal("scaled+scaled"), testing::HasSubstr("column 8: a second scale"));
   EXPECT_THAT(refusal("2*scaled;2*topk(3)+relu+scaled"),
               testing::HasSubstr("column 25: scaled: weights that are not norm"));

@@ -60,6 +60,7 @@ std::vector<std::string> property_names(std::string_view spec) {
   add_if(needs.scale_by_head, "head_scale");
   add_if(needs.scale_by_input, "input_scale");
   add_if(lacks_bias(layer), "open_bias");
+  add_if(std::ranges::any_of(layer, [](const HeadGroup& group) { return group.spec.cap.has_value(); }), "softcap");
   add_if(layer.front().spec.gate.has_value(), "gate");
   add_if(std::ranges::any_of(layer, spans), "span");
   add_if(std::ranges::any_of(layer, has_clauses), "clauses");

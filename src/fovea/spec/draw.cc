@@ -52,6 +52,8 @@ std::string stage_lines(const AttentionSpec& spec) {
   if (lacks_bias(spec))
     out += cat("Training sets the bias of ", Sigmoid::kName,
                " to -ln(greatest length) and stores it: ", print(with_bias({{0, spec}}, 1024)), " for 1,024 tokens\n");
+  if (spec.cap)
+    out += cat("Each score s becomes ", shortest(spec.cap->cap), " tanh(s / ", shortest(spec.cap->cap), ")\n");
   if (spec.scale)
     out += cat("A query with n candidates is multiplied by ",
                scales_by_input(spec.transform) ? "1 + softplus(x b) (ln(n + 1))^(2 tanh(x g)), x the layer's input\n"

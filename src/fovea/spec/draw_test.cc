@@ -39,6 +39,8 @@ TEST(Draw, StagesThatReadALengthSayIt) {
             "sigmoid\n#\nTraining sets the bias of sigmoid to -ln(greatest length) and stores it: "
             "sigmoid(-6.931471805599453) for 1,024 tokens\n");
   EXPECT_EQ(draw(parse_layer_spec("sigmoid(-2)"), 1, AttentionKind::kSelf), "sigmoid(-2)\n#\n");
+  EXPECT_EQ(draw(parse_layer_spec("softcap(0.5)"), 1, AttentionKind::kSelf),
+            "softcap(0.5)\n#\nEach score s becomes 0.5 tanh(s / 0.5)\n");
   EXPECT_EQ(draw(parse_layer_spec("topk(2)+scaled"), 1, AttentionKind::kSelf),
             "topk(2)+scaled\n#\nOf a query's candidates, the 2 with the greatest scores are selected\n"
             "A query with n candidates is multiplied by s ln(n), s learned for each head\n");

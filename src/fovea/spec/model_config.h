@@ -89,7 +89,7 @@ struct DecoderConfig : ModelConfig {
                    max_positions_field("rows of learned position vectors; no longer text can be read or made"),
                    norm_epsilon_field(), norm_gain_field(), transformer_biases_field(), transformer_dim_head_field(),
                    transformer_norm_qk_field(), attention_scalar_field(), positions_layers_field(),
-                   embedding_scale_field(), dim_vocabs_field()),
+                   embedding_scale_field(), logit_softcap_field(), dim_vocabs_field()),
         attention_fields("exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1",
                          decoder_field()));
   }

@@ -150,7 +150,9 @@ TEST(DecoderConfig, EveryProblemInOneLine) {
   config.transformer_dropout_embedding = -0.5;
   config.transformer_ffn_activation = "glu";
   config.transformer_norm_kind = "batch";
+  config.logit_softcap = 0.001;
   const std::string message = decoder_refusal(config);
+  EXPECT_THAT(message, HasSubstr("--logit-softcap: got '0.001'; expected 0 for none, or a number from 0.01 on"));
   EXPECT_THAT(message, HasSubstr("--dim-vocabs has 2 numbers; expected one"));
   EXPECT_THAT(message, HasSubstr("--dim-emb 100 is not a multiple of --transformer-heads 8"));
   EXPECT_THAT(message, HasSubstr("--transformer-dropout-embedding: got '-0.5'; expected a rate from 0 to 0.99, or -1"));

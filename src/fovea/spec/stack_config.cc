@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fovea/base/strings.h"
+#include "fovea/spec/score_cap.h"
 
 namespace fovea {
 namespace {
@@ -48,6 +49,10 @@ void add_stack_problems(const StackConfig& config, Media media, Problems& proble
   problems.add_if(dropout < 0 && dropout != -1,
                   cat("--transformer-dropout-embedding: got '", shortest(dropout),
                       "'; expected a rate from 0 to 0.99, or -1 for that of --transformer-dropout"));
+  constexpr double kLeastCap = std::get<0>(ScoreCap::fields()).min;
+  problems.add_if(config.logit_softcap > 0 && config.logit_softcap < kLeastCap,
+                  cat("--logit-softcap: got '", shortest(config.logit_softcap),
+                      "'; expected 0 for none, or a number from ", shortest(kLeastCap), " on"));
 }
 
 int64_t index_heads_of(const IndexerConfig& config, int64_t heads) {

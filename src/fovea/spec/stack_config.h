@@ -54,8 +54,8 @@ struct IndexerConfig {
                0, 1024),
         number("index-width", &C::index_width, "width of a head of the indexer of dsa(k)", 1, 1024),
         number("index-candidates", &C::index_candidates,
-               "the indexer of dsa(k) learns from this many times k keys of each query, which it scores highest",
-               1, 1024));
+               "the indexer of dsa(k) learns from this many times k keys of each query, which it scores highest", 1,
+               1024));
   }
 };
 
@@ -102,6 +102,7 @@ struct StackConfig : RoutingConfig, IndexerConfig, SpanConfig {
   std::string embedding_scale = "root";  // of a decoder without an encoder
   std::string norm_gain = "plain";
   double attention_scalar = 0;                // 0: the width of an attention head
+  double logit_softcap = 0;                   // 0: logits as they are
   std::vector<std::string> positions_layers;  // read by rotary_of() in layer_override.h
 
   // `depths` are the fields of the family's numbers of layers.
@@ -176,6 +177,12 @@ struct StackConfig : RoutingConfig, IndexerConfig, SpanConfig {
     return number("attention-scalar", &StackConfig::attention_scalar,
                   "scores of self-attention are divided by the root of this number (Gemma's query_pre_attn_scalar; 0: "
                   "the width of an attention head)",
+                  0, 1e6);
+  }
+  static constexpr auto logit_softcap_field() {
+    return number("logit-softcap", &StackConfig::logit_softcap,
+                  "each logit x of the output layer becomes c tanh(x / c), c this number (Gemma 2's "
+                  "final_logit_softcapping; 0: logits as they are)",
                   0, 1e6);
   }
   static constexpr auto positions_layers_field() {

@@ -55,7 +55,8 @@ std::string number_of(const T& item) {
 }
 
 // The transform, its argument, whether it is learned; the selection, its argument, and whether it keeps pairs; whether
-// all pairs are candidates, whether pairs are drawn, and the limit of an adaptive span (0: none).
+// all pairs are candidates, whether pairs are drawn, the limit of an adaptive span (0: none), and the soft cap of the
+// scores (0: none).
 std::string parts(const std::vector<std::string>& in) {
   const AttentionSpec spec = parse_attention_once(in.at(1));
   const auto name = std::visit([](const auto& t) { return std::string(t.kName); }, spec.transform);
@@ -65,7 +66,7 @@ std::string parts(const std::vector<std::string>& in) {
                  digit(learns_argument(spec.transform)), selection,
                  std::visit([](const auto& item) { return number_of(item); }, spec.selection),
                  digit(spec.keep.has_value()), digit(spec.pairs().is_full()), digit(uses_random(spec)),
-                 cat(span != nullptr ? span->limit : 0)});
+                 cat(span != nullptr ? span->limit : 0), shortest(spec.cap ? spec.cap->cap : 0)});
 }
 
 // The clusters and the window of a routed mechanism, whether it has centroids, and the mechanism within a cluster,

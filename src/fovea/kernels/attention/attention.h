@@ -39,8 +39,8 @@ struct OffsetRange {
   bool operator==(const OffsetRange&) const = default;
 };
 
-// The terms by offset that a problem has; OffsetTerms holds their numbers. A score is scale q . k, to which they are
-// added in this order, before any selection. None in cross-attention.
+// The terms by offset that a problem has; OffsetTerms holds their numbers. A score is scale q . k under its soft cap,
+// to which they are added in this order, before any selection. None in cross-attention.
 struct OffsetRanges {
   OffsetRange by_head = {};   // + by_head(h, o); minus infinity leaves a pair out
   OffsetRange by_query = {};  // + by_query(t, h, o)

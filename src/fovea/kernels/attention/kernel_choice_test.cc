@@ -48,6 +48,9 @@ TEST_F(KernelChoiceTest, GivesASequenceToTheFirstThatItSuits) {
   EXPECT_EQ(chosen_kernels(problem("window(4)", {700, 5})), "cpu-rows 700 5");
   EXPECT_EQ(chosen_kernels(problem("full", {700, 5})), "cpu-dense 700, cpu-rows 5");
   EXPECT_EQ(chosen_kernels(problem("window(4)", {})), "cpu-rows");
+  EXPECT_EQ(chosen_kernels(problem("softcap(50)", {700, 5})), "cpu-dense 700, cpu-rows 5");
+  EXPECT_EQ(chosen_kernels(problem("softcap(50)+topk(2)", {700, 5})), "cpu-rows 700 5");
+  EXPECT_EQ(chosen_kernels(problem("softcap(50)+sparsemax", {700})), "cpu-rows 700");
 }
 
 TEST_F(KernelChoiceTest, GivesListedKeysToTheKernelThatTakesThem) {
@@ -66,6 +69,9 @@ TEST_F(KernelChoiceTest, GivesListsOfBlocksToTheKernelThatGoesThroughThem) {
   EXPECT_EQ(chosen_kernels(p), "cpu-blocks 700, cpu-rows 5");
   p.given.block = 8;
   EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5");
+  p.given.block = 64;
+  p.spec = parse_attention("softcap(50)");
+  EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5");
 }
 
 TEST_F(KernelChoiceTest, ExplainsTheWalk) {
@@ -75,6 +81,8 @@ TEST_F(KernelChoiceTest, ExplainsTheWalk) {
             "cpu-blocks: refuses: no lists of blocks come with the call\n"
             "cpu-dense: refuses: the spec has topk\n"
             "-> cpu-topk, cpu-rows");
+  EXPECT_THAT(explain(problem("softcap(50)+topk(2)", {700})),
+              testing::StartsWith("cpu-topk: refuses: the spec has softcap\n"));
   EXPECT_THAT(explain(problem("topk(2)")), testing::EndsWith("\n-> cpu-rows"));
   setenv("FOVEA_KERNEL", "cpu-rows", 1);
   EXPECT_EQ(explain(problem("topk(2)", {700})), "FOVEA_KERNEL=cpu-rows -> cpu-rows");

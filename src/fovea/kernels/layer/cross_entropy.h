@@ -7,7 +7,8 @@ namespace fovea::kernels {
 
 // Projection to the vocabulary, log-softmax, label-smoothed loss and all gradients, some tokens at a time: the logits
 // of a block of tokens never leave the last-level cache. T is float, or uint16_t for the bits of bfloat16.
-//   logits = hidden weight^T + bias;  nll = -log p(target);  loss = (1 - s) nll + s mean over the vocabulary of -log p
+//   logits = hidden weight^T + bias, or with a softcap c > 0: c tanh((hidden weight^T + bias) / c)
+//   nll = -log p(target);  loss = (1 - s) nll + s mean over the vocabulary of -log p
 template <class T>
 struct CrossEntropyJob {
   const T* hidden = nullptr;         // [tokens, width]
@@ -16,6 +17,7 @@ struct CrossEntropyJob {
   const int64_t* targets = nullptr;  // [tokens], in [0, vocabulary)
   int64_t tokens = 0, width = 0, vocabulary = 0;
   float smoothing = 0;
+  double softcap = 0;
   float* nll = nullptr;   // [tokens]
   float* loss = nullptr;  // [tokens] or null
   // [tokens] or null: whether the target's logit is the greatest, as the kernel rounds logits; false where nll is NaN.

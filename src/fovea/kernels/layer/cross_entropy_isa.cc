@@ -11,6 +11,7 @@
 #include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/layer/emit-inl.h"
+#include "fovea/kernels/simd/tanh-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -74,9 +75,15 @@ class Run {
   // The logits of group g: [kTokens][row_stride_].
   float* group_logits(int64_t g) const { return logits_ + g * kTokens * row_stride_; }
 
+  // The derivatives of row r's capped logits of group g.
+  float* slopes_of(int64_t g, int64_t r) const { return slopes_ + (g * kTokens + r) * row_stride_; }
+
   void prepare() {
     const int64_t vocabulary = groups_.count * groups_.size;
-    logits_ = thread_scratch(Use::kLogits).get<float>(kTokens * row_stride_ * groups_.count);
+    const int64_t block = kTokens * row_stride_ * groups_.count;
+    const bool keeps_slopes = job_.softcap > 0 && wants_gradients();
+    logits_ = thread_scratch(Use::kLogits).get<float>(keeps_slopes ? 2 * block : block);
+    slopes_ = keeps_slopes ? logits_ + block : nullptr;
     weight_panels_ = thread_scratch(Use::kPanels).get<float>(vocabulary * steps());
     statistics_ = thread_scratch(Use::kStatistics).get<float>((3 * groups_.count + 3) * kTokens);
     if (wants_gradients()) {
@@ -139,6 +146,10 @@ class Run {
   void exponentials(int64_t g, int64_t r, float* row) {
     const int64_t count = columns(g);
     const T* bias = job_.bias == nullptr ? nullptr : job_.bias + first_column(g);
+    if (job_.softcap > 0) {
+      cap_logits(g, r, row);
+      bias = nullptr;
+    }
     F greatest_so_far = set(kLowest);
     for (int64_t i = 0; i < count; i += kLanes) {
       F logit = load(row + i);
@@ -160,6 +171,19 @@ class Run {
     greatest_of(g, r) = greatest_logit;
     sum_of(g, r) = sum(total);
     logits_of(g, r) = sum(sum_of_logits);
+  }
+
+  // Adds the bias to a row of logits and caps it.
+  void cap_logits(int64_t g, int64_t r, float* row) {
+    const int64_t count = columns(g);
+    const T* bias = job_.bias == nullptr ? nullptr : job_.bias + first_column(g);
+    const SoftCap cap(job_.softcap);
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const F logit = load(row + i);
+      const Tanh capped = cap(bias == nullptr ? logit : logit + load_some(bias + i, count - i));
+      store(row + i, capped.value);
+      if (slopes_ != nullptr) store(slopes_of(g, r) + i, capped.slope);
+    }
   }
 
   // The groups' sums together: the losses, and in sum_of(g, r) what turns group g's exponentials into probabilities.
@@ -220,13 +244,18 @@ class Run {
     }
   }
 
-  // In place: p - smoothing / vocabulary, less 1 - smoothing at the target; zeros beyond the vocabulary.
+  // In place: p - smoothing / vocabulary, less 1 - smoothing at the target, times the slope of the cap; zeros beyond
+  // the vocabulary.
   void logit_gradients(int64_t g, int64_t r, float* row) {
     const int64_t count = columns(g), target = job_.targets[first_ + r] - first_column(g);
     const F factor = set(sum_of(g, r)), share = set(-job_.smoothing / static_cast<float>(job_.vocabulary));
     for (int64_t i = 0; i < count; i += kLanes) store(row + i, fma(load(row + i), factor, share));
     std::fill(row + count, row + groups_.size, 0.0F);
     if (target >= 0 && target < count) row[target] -= 1 - job_.smoothing;
+    for (int64_t i = 0; slopes_ != nullptr && i < count; i += kLanes) {
+      const F grad = load(row + i) * load(slopes_of(g, r) + i);
+      store(row + i, count - i < kLanes ? select(first(count - i), grad, set(0)) : grad);
+    }
     if (job_.grad_bias == nullptr) return;
     float* sums = bias_sums_ + first_column(g);
     for (int64_t i = 0; i < groups_.size; i += kLanes) store(sums + i, load(sums + i) + load(row + i));
@@ -260,6 +289,7 @@ class Run {
   LeftFactor left_;                 // its hidden states [rows_][steps]
   float* token_panels_ = nullptr;   // the same as panels of their width: [padded_width / kTileColumns][kTokens][...]
   float* logits_ = nullptr;         // [groups][kTokens][row_stride]
+  float* slopes_ = nullptr;         // the same, of capped logits where gradients are wanted
   float* weight_panels_ = nullptr;  // [vocabulary / kTileColumns][steps][kTileColumns]
   float* right_panels_ = nullptr;   // [groups][padded_width / kTileColumns][group_steps][kTileColumns]
   float* statistics_ =

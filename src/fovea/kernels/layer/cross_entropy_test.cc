@@ -24,17 +24,22 @@ struct Problem {
   Values<T> hidden, weight, bias;
   std::vector<int64_t> targets;
   int64_t tokens, width, vocabulary;
-  double smoothing;
+  double smoothing, softcap = 0;
 };
 
 template <class T>
 void add_token(const Problem<T>& problem, int64_t t, Truth& truth) {
   const int64_t vocabulary = problem.vocabulary, width = problem.width;
   std::vector<double> logits = problem.bias.exact;
+  std::vector<double> slopes(logits.size(), 1);
   double sum_of_logits = 0;
   for (int64_t v = 0; v < vocabulary; ++v) {
     for (int64_t m = 0; m < width; ++m) {
       logits[v] += problem.hidden.exact[t * width + m] * problem.weight.exact[v * width + m];
+    }
+    if (problem.softcap > 0) {
+      const double share = std::tanh(logits[v] / problem.softcap);
+      logits[v] = problem.softcap * share, slopes[v] = 1 - share * share;
     }
     sum_of_logits += logits[v];
   }
@@ -48,7 +53,7 @@ void add_token(const Problem<T>& problem, int64_t t, Truth& truth) {
   for (int64_t v = 0; v < vocabulary; ++v) {
     const double p = std::exp(logits[v] - log_total),
                  wanted = smoothing / static_cast<double>(vocabulary) + (v == problem.targets[t] ? 1 - smoothing : 0);
-    const double grad = p - wanted, size = p + wanted;
+    const double grad = (p - wanted) * slopes[v], size = (p + wanted) * slopes[v];
     truth.bias[v] += grad, truth.bias_sizes[v] += size;
     for (int64_t m = 0; m < width; ++m) {
       const double h = problem.hidden.exact[t * width + m], w = problem.weight.exact[v * width + m];
@@ -82,7 +87,8 @@ Problem<T> random_problem(int64_t tokens, int64_t width, int64_t vocabulary) {
                      tokens,
                      width,
                      vocabulary,
-                     0.1};
+                     0.1,
+                     0};
   Rng rng(7);
   for (int64_t t = 0; t < tokens; ++t) {
     problem.targets.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary))));
@@ -108,6 +114,7 @@ Found<T> compute(const Problem<T>& problem, Executor& executor) {
                          .bias = problem.bias.kept.data(),
                          .targets = problem.targets.data()};
   job.tokens = problem.tokens, job.width = problem.width, job.vocabulary = problem.vocabulary, job.smoothing = 0.1F;
+  job.softcap = problem.softcap;
   job.nll = found.nll.data(), job.loss = found.loss.data();
   job.grad_hidden = found.hidden.data(), job.grad_weight = found.weight.data(), job.grad_bias = found.bias.data();
   cross_entropy(job, executor);
@@ -133,15 +140,19 @@ void expect_near(const Found<T>& found, const Truth& truth) {
 
 TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
   for (const auto& [tokens, width, vocabulary] : {std::array<int64_t, 3>{1, 1, 1}, {5, 3, 33}, {131, 17, 700}}) {
-    const Problem<TypeParam> problem = random_problem<TypeParam>(tokens, width, vocabulary);
-    const Truth truth = solve(problem);
-    at_every_level([&] {
-      SerialExecutor one;
-      ThreadExecutor three(3);
-      const Found<TypeParam> alone = compute(problem, one);
-      expect_near(alone, truth);
-      EXPECT_TRUE(compute(problem, three) == alone);
-    });
+    // The soft cap 4 bends most logits, whose deviation is at most 4; the cap 30 bends few.
+    for (const double softcap : {0.0, 4.0, 30.0}) {
+      Problem<TypeParam> problem = random_problem<TypeParam>(tokens, width, vocabulary);
+      problem.softcap = softcap;
+      const Truth truth = solve(problem);
+      at_every_level([&] {
+        SerialExecutor one;
+        ThreadExecutor three(3);
+        const Found<TypeParam> alone = compute(problem, one);
+        expect_near(alone, truth);
+        EXPECT_TRUE(compute(problem, three) == alone);
+      });
+    }
   }
 }
 
@@ -150,12 +161,13 @@ struct BiasAlone {
   explicit BiasAlone(std::vector<float> logits) : bias(std::move(logits)), weight(bias.size()), grads(bias.size()) {}
 
   // Runs the kernel; returns whether the target is the best word.
-  bool run(int64_t target, float smoothing) {
+  bool run(int64_t target, float smoothing, double softcap = 0) {
     const std::vector<float> hidden(1, 1);
     std::vector<float> grad_hidden(1), grad_weight(bias.size());
     CrossEntropyJob<float> job{
         .hidden = hidden.data(), .weight = weight.data(), .bias = bias.data(), .targets = &target};
     job.tokens = job.width = 1, job.vocabulary = static_cast<int64_t>(bias.size()), job.smoothing = smoothing;
+    job.softcap = softcap;
     job.nll = &nll, job.loss = &loss;
     job.grad_hidden = grad_hidden.data(), job.grad_weight = grad_weight.data(), job.grad_bias = grads.data();
     SerialExecutor executor;
@@ -204,6 +216,22 @@ TEST(CrossEntropyKernel, SaysWhetherNoWordIsBetterThanTheTarget) {
     EXPECT_FALSE(problem.run(800, 0));
     EXPECT_TRUE(BiasAlone({-3}).run(0, 0));
     EXPECT_FALSE(BiasAlone({-kInfinity, -kInfinity}).run(0, 0));
+  });
+}
+
+TEST(CrossEntropyKernel, ASoftCapHoldsLogitsOfAnySize) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  at_every_level([] {
+    // Capped to -2, -2, 0, 2, 2: the two largest are equal, and each end of a logit's range has no gradient.
+    BiasAlone problem({-kInfinity, -1e30F, 0, 1e30F, kInfinity});
+    EXPECT_TRUE(problem.run(3, 0, 2));
+    const double total = 2 * std::exp(-2) + 1 + 2 * std::exp(2);
+    EXPECT_NEAR(problem.nll, std::log(total) - 2, 1e-6);  // roundings of numbers below 4
+    for (const size_t end : {0, 1, 3, 4}) EXPECT_EQ(problem.grads[end], 0) << end;
+    EXPECT_NEAR(problem.grads[2], 1 / total, 1e-7);
+    BiasAlone none({0, std::nanf(""), 1});
+    none.run(0, 0, 2);
+    EXPECT_TRUE(std::isnan(none.nll));
   });
 }
 

@@ -20,7 +20,8 @@ struct ConvertOptions {
     return std::tuple(
         choice("from", &C::from,
                "read a model of this form: bert and huggingface are folders of Hugging Face's (huggingface: Llama, "
-               "Mistral, Qwen2, Qwen3, Gemma, Gemma 3, Marian, M2M100 or NLLB), marian is the .npz of a training by "
+               "Mistral, Qwen2, Qwen3, Gemma, Gemma 2, Gemma 3, Marian, M2M100 or NLLB), marian is the .npz of a "
+               "training by "
                "Marian, ctranslate2 a folder of "
                "CTranslate2's",
                "bert|huggingface|marian|ctranslate2"),

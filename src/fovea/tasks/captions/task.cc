@@ -173,8 +173,8 @@ std::vector<int64_t> CaptionTask::begin_epoch(int64_t epoch) {
 train::BatchLoss CaptionTask::loss(int64_t batch, const nn::ForwardContext& context) {
   const CaptionBatch tensors(*inputs_, corpus_, batches_.at(static_cast<size_t>(batch)), vocab_.eos(),
                              model_->output_bias());
-  const ops::CrossEntropy cost = ops::cross_entropy(forward(model_, tensors, context), model_->output_weight(),
-                                                    model_->output_bias(), tensors.outputs, options_.label_smoothing);
+  const ops::CrossEntropy cost = ops::cross_entropy(forward(model_, tensors, context), model_->output_layer(),
+                                                    tensors.outputs, options_.label_smoothing);
   return {cost.loss, static_cast<double>(tensors.outputs.numel())};
 }
 

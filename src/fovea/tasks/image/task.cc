@@ -70,7 +70,7 @@ train::BatchLoss ImageTask::loss(int64_t batch, const nn::ForwardContext& contex
   const at::Tensor hidden = model_->decode(
       {nn::index_tensor(std::move(images.inputs)).to(device_), nn::index_tensor(std::move(images.offsets))}, context);
   const at::Tensor outputs = nn::index_tensor(std::move(images.outputs)).to(device_);
-  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, 0);
+  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_layer(), outputs, 0);
   return {cost.loss, values};
 }
 

@@ -176,8 +176,10 @@ Rotary rotary_of_kind(const Reader& reader, const std::string& kind, double base
 void require_known_parts(const Reader& reader, const DecoderFamily& family) {
   reader.require_none("attention_bias", "biases of the attention's matrices are read from Qwen2 alone");
   reader.require_none("mlp_bias", "the feed-forward blocks have no biases");
-  reader.require_none("attn_logit_softcapping", "scores are not capped");
-  reader.require_none("final_logit_softcapping", "logits are not capped");
+  if (!family.has_softcaps) {
+    for (const char* field : {"attn_logit_softcapping", "final_logit_softcapping"})
+      reader.require_none(field, "soft caps are read from Gemma 2 alone");
+  }
   reader.require_none("num_local_experts", "experts are not read");
   reader.require_none("num_experts", "experts are not read");
   reader.require_none("use_qk_norm", "norms of queries and keys are read from Qwen3 alone");
@@ -198,7 +200,7 @@ std::string activation_of(const Reader& reader, const DecoderFamily& family) {
 }
 
 // Whether each layer has a window: by layer_types, else by the number of the pattern's layers, of which the last has
-// none (Gemma 3), else as the family has it.
+// none (Gemma 2 and 3), else as the family has it.
 std::vector<bool> windows_of(const Reader& reader, const DecoderFamily& family, int64_t layers) {
   const auto count = static_cast<size_t>(layers);
   std::vector<bool> has_window(count, family.windows == Windows::kAll);
@@ -214,9 +216,8 @@ std::vector<bool> windows_of(const Reader& reader, const DecoderFamily& family, 
     for (size_t i = 0; i < count; ++i) has_window[i] = (*types)[i] == "sliding_attention";
   } else if (family.windows == Windows::kSome) {
     constexpr const char *kPattern = "sliding_window_pattern", *kNewer = "_sliding_window_pattern";
-    constexpr int64_t kUsual = 6;
     const char* const field = reader.find(kPattern) != nullptr ? kPattern : kNewer;
-    const int64_t pattern = reader.find(field) == nullptr ? kUsual : reader.number(field, 1000);
+    const int64_t pattern = reader.find(field) == nullptr ? family.usual_pattern : reader.number(field, 1000);
     for (size_t i = 0; i < count; ++i) has_window[i] = (static_cast<int64_t>(i) + 1) % pattern != 0;
   }
   const bool is_mixed = std::ranges::adjacent_find(has_window, std::not_equal_to()) != has_window.end();
@@ -232,6 +233,22 @@ int64_t window_of(const Reader& reader) {
   return reader.json().contains("sliding_window") ? reader.number("sliding_window", 1 << 30) : kUsual;
 }
 
+// A soft cap; 0 if the file has null. A field that is missing has the family's usual cap.
+double softcap_of(const Reader& reader, const char* field, double usual) {
+  if (reader.json().contains(field) && reader.find(field) == nullptr) return 0;
+  constexpr auto kRange = std::get<0>(ScoreCap::fields());
+  const double cap = reader.rate(field, usual, kRange.max);
+  if (cap < kRange.min)
+    reader.refuse(field, shortest(cap),
+                  cat("a number from ", shortest(kRange.min), " to ", shortest(kRange.max), ", or null"));
+  return cap;
+}
+
+// The text of a mechanism.
+std::string mechanism_of(const std::string& pairs, double cap) {
+  return print(parse_attention(cap == 0 ? pairs : cat(pairs, "+softcap(", shortest(cap), ")")));
+}
+
 // The mechanisms and the positions of layers that have a window or not.
 void read_layers(const Reader& reader, const DecoderFamily& family, LanguageConfig& config) {
   std::vector<bool> has_window = windows_of(reader, family, config.dec_depth);
@@ -240,16 +257,15 @@ void read_layers(const Reader& reader, const DecoderFamily& family, LanguageConf
                         reader.find("sliding_window") == nullptr;
   if (has_none) has_window.assign(has_window.size(), false);
   const bool has_some = std::ranges::count(has_window, true) > 0, has_all = std::ranges::count(has_window, false) == 0;
-  const std::string window = has_some ? cat("window(", window_of(reader), ")") : "";
-  config.attention = has_all ? window : "full";
-  if (family.windows != Windows::kSome) {
-    config.transformer_positions = print({rotary_of(reader)});
-    return;
-  }
+  const double cap = family.has_softcaps ? softcap_of(reader, "attn_logit_softcapping", kScoreCap) : 0;
+  const std::string window = has_some ? mechanism_of(cat("window(", window_of(reader), ")"), cap) : "";
+  config.attention = has_all ? window : mechanism_of("full", cap);
   const auto base = [&](const char* field, double usual) { return reader.rate(field, usual, 1e12); };
-  const std::string global = print({rotary_of_kind(reader, "full_attention", base("rope_theta", kGlobalBase))});
-  const std::string local =
-      print({rotary_of_kind(reader, "sliding_attention", base("rope_local_base_freq", kLocalBase))});
+  const auto of_kind = [&](const char* kind, const char* field, double usual) {
+    return family.has_local_positions ? rotary_of_kind(reader, kind, base(field, usual)) : rotary_of(reader);
+  };
+  const std::string global = print({of_kind("full_attention", "rope_theta", kGlobalBase)});
+  const std::string local = print({of_kind("sliding_attention", "rope_local_base_freq", kLocalBase)});
   config.transformer_positions = has_all ? local : global;
   if (has_all) return;
   for (size_t first = 0; first < has_window.size();) {
@@ -274,7 +290,6 @@ const DecoderFamily& read_family(const Reader& reader) {
   }
   known.emplace_back("marian");
   std::string got = cat("'", type, "'");
-  if (type == "gemma2") got += ", whose soft caps of scores and logits are not computed";
   if (type == "gemma3") got += ", a model of texts and images";
   reader.refuse("model_type", got, join(known, " or "));
 }
@@ -328,6 +343,7 @@ LanguageConfig parse_decoder_config(const std::string& text, const std::string& 
   config.memory_length = 0;
   config.dim_vocabs = {reader.number("vocab_size", 1 << 24)};
   read_layers(reader, family, config);
+  if (family.has_softcaps) config.logit_softcap = softcap_of(reader, "final_logit_softcapping", kLogitCap);
   try {
     validate(config);
   } catch (const Error& error) {

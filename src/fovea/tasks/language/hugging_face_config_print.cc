@@ -37,26 +37,36 @@ WrittenJson rope_json(const Rotary& scheme, int64_t head_dim) {
   return json;
 }
 
-// The window of a layer, 0 for full attention. Throws an Error if it has another mechanism.
-int64_t window_of_layer(const LanguageConfig& config, int64_t layer) {
+// The mechanism of a layer: its window, 0 for full attention, and the soft cap of its scores, 0 without. Throws an
+// Error if it has another mechanism.
+struct LayerKind {
+  int64_t window = 0;
+  double cap = 0;
+};
+LayerKind kind_of_layer(const LanguageConfig& config, int64_t layer) {
   const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
-  const std::string text = print(spec.front().spec);
+  AttentionSpec uncapped = spec.front().spec;
+  const double cap = uncapped.cap ? uncapped.cap->cap : 0;
+  uncapped.cap.reset();
+  const std::string text = print(uncapped);
   int64_t window = text == "full" ? 0 : -1;
   if (text.starts_with("window(") && text.ends_with(")"))
     window = number_in<int64_t>(std::string_view(text).substr(7, text.size() - 8)).value_or(-1);
-  const bool is_one = std::ranges::all_of(spec, [&](const HeadGroup& group) { return print(group.spec) == text; });
+  const bool is_one =
+      std::ranges::all_of(spec, [&](const HeadGroup& group) { return group.spec == spec.front().spec; });
   if (!is_one || window < 0)
     throw Error(cat("--to huggingface: the model has the attention ", print(spec),
                     ", which transformers does not compute; give --attention full to fovea train, or keep the "
                     "checkpoint"));
-  return window;
+  return {window, cap};
 }
 
-// The kinds of a model's layers: the window that some or all of them have, and the positions of layers with it and
-// without.
+// The kinds of a model's layers: the window that some or all of them have, the soft cap of all, and the positions of
+// layers with a window and without.
 struct LayerKinds {
   std::vector<bool> has_window;
   int64_t window = 0;
+  double cap = 0;  // of the scores; 0: none
   std::optional<Rotary> global = {}, local = {};
   Windows windows() const {
     const auto count = std::ranges::count(has_window, true);
@@ -68,7 +78,11 @@ struct LayerKinds {
 LayerKinds kinds_of(const LanguageConfig& config) {
   LayerKinds kinds;
   for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
-    const int64_t window = window_of_layer(config, layer);
+    const auto [window, cap] = kind_of_layer(config, layer);
+    if (layer > 0 && cap != kinds.cap)
+      throw Error(cat("--to huggingface: the model has other soft caps of scores in layer ", layer + 1,
+                      "; the families of transformers have the same in all layers"));
+    kinds.cap = cap;
     kinds.has_window.push_back(window > 0);
     if (window > 0 && kinds.window > 0 && window != kinds.window)
       throw Error(cat("--to huggingface: the model has several windows, ", kinds.window, " and ", window,
@@ -136,12 +150,14 @@ const DecoderFamily& family_of(const LanguageConfig& config, const LayerKinds& k
   choice.require("windows", text_of(kinds.windows()), [&](const auto& family) {
     return text_of(family.windows == Windows::kSome ? kinds.windows() : family.windows);
   });
+  const std::string caps = kinds.cap > 0 || config.logit_softcap > 0 ? "of scores or logits" : "none";
+  choice.require("soft caps", caps, [&](const auto& family) { return family.has_softcaps ? caps : "none"; });
   const DecoderFamily& family = choice.first();
   const bool has_one = !kinds.global || !kinds.local || *kinds.global == *kinds.local;
-  if (family.windows != Windows::kSome && !has_one) refuse("other positions in layers with a window", "the same");
+  if (!family.has_local_positions && !has_one) refuse("other positions in layers with a window", "the same");
   const bool is_whole = config.attention_scalar == std::floor(config.attention_scalar);
   if (config.attention_scalar > 0 && (family.windows != Windows::kSome || !is_whole))
-    refuse(cat("--attention-scalar ", shortest(config.attention_scalar)), "none, and Gemma 3 a whole number");
+    refuse(cat("--attention-scalar ", shortest(config.attention_scalar)), "none, and Gemma 2 and 3 a whole number");
   return family;
 }
 
@@ -157,7 +173,7 @@ void add_layers(const LanguageConfig& config, const DecoderFamily& family, const
   const auto rope = [&](const Rotary& scheme) { return rope_json(scheme, head_dim_of(config)); };
   Rotary usual_global, usual_local;
   usual_global.base = kGlobalBase, usual_local.base = kLocalBase;
-  const bool has_kinds = family.windows == Windows::kSome;
+  const bool has_kinds = family.has_local_positions;
   const Rotary global = kinds.global ? *kinds.global : has_kinds ? usual_global : *kinds.local;
   const Rotary local = kinds.local.value_or(usual_local);
   const WrittenJson own = rope(global);
@@ -171,6 +187,8 @@ void add_layers(const LanguageConfig& config, const DecoderFamily& family, const
   if (has_kinds) {
     json["rope_local_base_freq"] = local.base;
     json["rope_parameters"] = {{"full_attention", own}, {"sliding_attention", rope(local)}};
+  }
+  if (family.windows == Windows::kSome) {
     WrittenJson types = WrittenJson::array();
     for (const bool has_window : kinds.has_window) types.push_back(has_window ? "sliding_attention" : "full_attention");
     json["layer_types"] = types;
@@ -214,8 +232,9 @@ std::string print_decoder_config(const LanguageConfig& config, const TextEnds& e
   if (family.windows == Windows::kSome) {
     json["query_pre_attn_scalar"] =
         config.attention_scalar > 0 ? static_cast<int64_t>(config.attention_scalar) : head_dim_of(config);
-    json["final_logit_softcapping"] = nullptr;
-    json["attn_logit_softcapping"] = nullptr;
+    const auto or_null = [](double cap) { return cap > 0 ? WrittenJson(cap) : WrittenJson(); };
+    json["final_logit_softcapping"] = or_null(config.logit_softcap);
+    json["attn_logit_softcapping"] = or_null(kinds.cap);
   }
   if (family.type.starts_with("qwen")) json["use_sliding_window"] = false;
   if (family.biases != "qkv" && family.windows != Windows::kAll) json["attention_bias"] = false;

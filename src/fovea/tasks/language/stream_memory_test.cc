@@ -50,7 +50,7 @@ std::vector<double> in_training_order(nn::Model model, const data::TokenText& te
         {});
     memory.end(shard, segments, *pass);
     const ops::TokenScores scores =
-        ops::token_scores(hidden, model->output_weight(), model->output_bias(), nn::index_tensor(segments.outputs));
+        ops::token_scores(hidden, model->output_layer(), nn::index_tensor(segments.outputs));
     for (size_t i = 0; i < segments.streams.size(); ++i) {
       auto& stream = streams[static_cast<size_t>(shard * options.mini_batch + segments.streams[i])];
       for (int64_t t = segments.offsets[i]; t < segments.offsets[i + 1]; ++t)

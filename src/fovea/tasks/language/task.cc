@@ -175,8 +175,7 @@ train::BatchLoss LanguageTask::loss(int64_t batch, const nn::ForwardContext& con
                                            context);
   if (memory_) memory_->end(batches_->shard(batch), segments, *memory);
   const at::Tensor outputs = nn::index_tensor(std::move(segments.outputs)).to(device_);
-  const ops::CrossEntropy cost =
-      ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, options_.label_smoothing);
+  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_layer(), outputs, options_.label_smoothing);
   return {cost.loss, units};
 }
 

@@ -199,9 +199,7 @@ TEST(LanguageTraining, AnEpochHasEachUnitOnce) {
     const at::Tensor hidden =
         model.decode({nn::index_tensor(std::move(inputs)), nn::index_tensor(std::move(offsets))}, {});
     const auto expected =
-        ops::token_scores(hidden, model.output_weight(), model.output_bias(), nn::index_tensor(std::move(outputs)))
-            .nll.sum()
-            .item<double>();
+        ops::token_scores(hidden, model.output_layer(), nn::index_tensor(std::move(outputs))).nll.sum().item<double>();
     double loss = 0, units = 0;
     int64_t items = 0;
     const std::vector<int64_t> batches = task->begin_epoch(2);

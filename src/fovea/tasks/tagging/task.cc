@@ -170,8 +170,9 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
                                   nn::index_tensor(std::move(in.offsets))};
   const at::Tensor hidden = model_->words(input, nn::index_tensor(std::move(in.firsts)).to(device_), complete);
   const at::Tensor labels = nn::index_tensor(std::move(in.labels)).to(device_);
-  return {ops::cross_entropy(hidden, model_->output_weight, model_->output_bias, labels, options_.label_smoothing).loss,
-          words};
+  return {
+      ops::cross_entropy(hidden, {model_->output_weight, model_->output_bias}, labels, options_.label_smoothing).loss,
+      words};
 }
 
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {

@@ -173,8 +173,8 @@ std::vector<int64_t> TranslationTask::begin_epoch(int64_t epoch) {
 train::BatchLoss TranslationTask::loss(int64_t batch, const nn::ForwardContext& context) {
   const ModelBatch inputs(data_.train->pack(batches_.at(batch), data_.target_vocab.eos()), device_);
   const at::Tensor hidden = forward(model_, inputs, context);
-  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(),
-                                                    inputs.target_outputs, options_.label_smoothing);
+  const ops::CrossEntropy cost =
+      ops::cross_entropy(hidden, model_->output_layer(), inputs.target_outputs, options_.label_smoothing);
   return {cost.loss, static_cast<double>(inputs.target_tokens())};
 }
 

@@ -40,9 +40,8 @@ class FixedBatches final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t) override { return std::vector<int64_t>(batches_.size(), 1); }
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override {
     const ModelBatch inputs(setting_.data.train->pack(batches_[batch], setting_.data.target_vocab.eos()), at::kCPU);
-    const ops::CrossEntropy cost =
-        ops::cross_entropy(forward(model_, inputs, context), model_->output_weight(), model_->output_bias(),
-                           inputs.target_outputs, setting_.task.data.label_smoothing);
+    const ops::CrossEntropy cost = ops::cross_entropy(forward(model_, inputs, context), model_->output_layer(),
+                                                      inputs.target_outputs, setting_.task.data.label_smoothing);
     return {cost.loss, static_cast<double>(inputs.target_tokens())};
   }
   std::vector<double> validate(const std::vector<std::string>&) override { return {}; }
@@ -94,8 +93,7 @@ TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
     const ModelBatch batch(setting.data.train->pack(batches[0], setting.data.target_vocab.eos()), at::kCPU);
     plain->zero_grad();
     const at::Tensor hidden = forward(plain, batch, {.training = true, .dropout_seed = 0});
-    ops::cross_entropy(hidden, plain->output_weight(), plain->output_bias(), batch.target_outputs,
-                       setting.task.data.label_smoothing)
+    ops::cross_entropy(hidden, plain->output_layer(), batch.target_outputs, setting.task.data.label_smoothing)
         .loss.backward();
     const torch::NoGradGuard no_grad;
     double squares = 0;

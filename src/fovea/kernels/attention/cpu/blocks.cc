@@ -24,6 +24,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.offsets.any()) reasons.emplace_back("scores or sums by distance");
   if (!problem.spec.pairs().is_full()) reasons.emplace_back("the spec has a pattern");
   refuse_selection(problem.spec, reasons);
+  refuse_cap(problem.spec, reasons);
   const Transform& transform = problem.spec.transform;
   if (!std::holds_alternative<Softmax>(transform) && !std::holds_alternative<Sink>(transform)) {
     reasons.emplace_back("the transform is not softmax");

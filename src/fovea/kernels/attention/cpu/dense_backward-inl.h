@@ -14,6 +14,7 @@ struct DenseBackwardBuffers {
   float *queries, *grad_out;  // of packed_queries() queries
   float* left;                // a block's left side in bfloat16; in find_dots() its outputs
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
+  float* slopes;              // of a block's capped scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries: QuerySums
 #if defined(FOVEA_TILES)
@@ -34,7 +35,8 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseCall
     .grad_keys = arena.take(kBlockColumns * padded), .grad_values = arena.take(kBlockColumns * padded),
     .queries = arena.take(packed_queries(queries) * padded), .grad_out = arena.take(packed_queries(queries) * padded),
     .left = arena.take(kBlockRows * padded), .weights = arena.take(kBlockRows * kBlockStride),
-    .grads = arena.take(kBlockRows * kBlockStride), .dots = arena.take(queries),
+    .grads = arena.take(kBlockRows * kBlockStride),
+    .slopes = arena.take(call.problem->spec.cap ? kBlockRows * kBlockStride : 0), .dots = arena.take(queries),
     .grad_queries =
         arena.take(task.parts == 1 ? QuerySums(*call.problem, call.backward->grad_terms, queries, padded).end : 0),
 #if defined(FOVEA_TILES)
@@ -218,13 +220,14 @@ class DenseBackwardTask {
   template <class Transform>
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     b_.tiles.score(block, b_.weights, b_.grads);
+    cap_block(view_, block, b_.weights, b_.slopes);
     if (terms_.any()) terms_.add(block, b_.weights);
     // Gradients of masked weights too: sums of finite products may be infinite, and 0 x infinity is NaN.
     for (int64_t r = 0; r < block.rows; ++r) {
       mask_unseen(view_, block, r, b_.weights + r * kBlockStride, -kInfinity);
       mask_unseen(view_, block, r, b_.grads + r * kBlockStride, 0);
     }
-    if (view_.problem.dropout > 0 || terms_.any()) {
+    if (view_.problem.dropout > 0 || terms_.any() || view_.problem.spec.cap) {
       backward_scores(transform, block, {0, block.rows});
       b_.tiles.split(block, b_.weights, b_.grads);
     } else {
@@ -247,6 +250,7 @@ class DenseBackwardTask {
     const float* left = scores_.left(queries, block.rows, of_block(query_rows_, block), b_.left);
     pairs.multiply_scores(scores_, {left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale},
                           {0, block.rows});
+    cap_block(view_, block, b_.weights, b_.slopes);
     if (terms_.any()) terms_.add(block, b_.weights);
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
@@ -349,6 +353,8 @@ class DenseBackwardTask {
       if (dropout.threshold > 0) dropout.apply(s, block.part());
     }
     if (terms_.any()) terms_.add_gradients(block, run, b_.grads, sums_, shared_);
+    for (int64_t r = run.first; view_.problem.spec.cap && r < run.first + run.count; ++r)
+      multiply_row(b_.grads + r * kBlockStride, b_.slopes + r * kBlockStride, block.part());
   }
 
   const DenseTask& task_;

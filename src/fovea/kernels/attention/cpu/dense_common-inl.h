@@ -78,6 +78,18 @@ inline void mask_block(const DenseView& view, const DenseBlock& block, float* s,
   for (int64_t r = 0; r < block.rows; ++r) mask_unseen(view, block, r, s + r * kBlockStride, value);
 }
 
+// Caps the block's scores, if the mechanism does. Where `slopes` is not null, it gets the derivatives, and zeros where
+// a row does not see the column: what the scores hold there may be no number.
+inline void cap_block(const DenseView& view, const DenseBlock& block, float* s, float* slopes) {
+  if (!view.problem.spec.cap) return;
+  const SoftCap cap(view.problem.spec.cap->cap);
+  for (int64_t r = 0; r < block.rows; ++r) {
+    float* of_row = slopes == nullptr ? nullptr : slopes + r * kBlockStride;
+    cap_row(cap, s + r * kBlockStride, block.part(), of_row);
+    if (of_row != nullptr) mask_unseen(view, block, r, of_row, 0);
+  }
+}
+
 // e^(s - top), s at most top.
 #if defined(FOVEA_TILES)
 // Beside products by tiles exponentials take most of the time: relative error 3e-6, less than what narrowed() takes;

@@ -98,6 +98,7 @@ class DenseForwardTask {
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
     b_.tiles.score(block, at, b_.scores);
+    cap_block(view_, block, b_.scores, nullptr);
     if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
     if (view_.problem.dropout <= 0) {
@@ -121,6 +122,7 @@ class DenseForwardTask {
     pairs.multiply_scores(
         scores_, {queries_ + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale},
         {0, block.rows});
+    cap_block(view_, block, b_.scores, nullptr);
     if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
@@ -198,6 +200,7 @@ class DenseForwardTask {
       scores_.pack_right(view_.keys(begin), block.columns, b_.keys);
       const float* values = packed_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
       scores_.multiply({left, scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1, block.part());
+      cap_block(view_, block, b_.again, nullptr);
       if (terms_.any()) terms_.add(block, b_.again);
       mask_block(view_, block, b_.again, -kInfinity);
       transform.weigh(b_.again, block, &row, out, padded);

@@ -85,7 +85,8 @@ void key_screen_sums_int8(const KeyScreenProduct& p) { p.bytes % 64 == 0 ? sums<
 #endif
 
 bool reads_key_screen(const AttentionSpec& spec) {
-  if (spec.top_k() == nullptr || spec.keep || spec.blocks() != nullptr || !spec.pairs().is_full()) return false;
+  if (spec.cap || spec.top_k() == nullptr || spec.keep || spec.blocks() != nullptr || !spec.pairs().is_full())
+    return false;
   return !std::holds_alternative<Sparsemax>(spec.transform) && !std::holds_alternative<Entmax>(spec.transform);
 }
 

@@ -14,7 +14,8 @@ bool is_plain_forward(const AttentionProblem& problem) {
 bool is_long_step(const AttentionProblem& problem, const Sequence& sequence) {
   const bool has_whole_groups = problem.keys.skipped == 0 && problem.num_heads % problem.keys.share == 0;
   return sequence.q_length == 1 && sequence.k_length > kFewKeys && problem.head_dim <= kMaxNarrowHeadDim &&
-         problem.dtype != DType::kFloat64 && has_whole_groups && !problem.offsets.any() && is_plain_forward(problem);
+         problem.dtype != DType::kFloat64 && has_whole_groups && !problem.offsets.any() && !problem.spec.cap &&
+         is_plain_forward(problem);
 }
 
 std::vector<int64_t> attend_long_steps(const AttentionProblem& problem, const AttentionForward& in,

@@ -2,6 +2,7 @@
 #include "fovea/kernels/attention/cpu/pack-inl.h"
 #include "fovea/kernels/attention/cpu/threshold-inl.h"
 #include "fovea/kernels/simd/hash-inl.h"
+#include "fovea/kernels/simd/tanh-inl.h"
 
 // Shared by forward and backward of cpu-rows: the shape of a task's buffers, and the rows' masks.
 namespace fovea::kernels {
@@ -78,6 +79,20 @@ inline void mask_row(float* s, const Candidates& table, int64_t row, ColumnPart 
   if (part.begin < begin) fill(s, part.begin, begin, -kInfinity);
   if (hull.end < part.end) fill(s, std::max<int64_t>(hull.end, begin), part.end, -kInfinity);
   for (const ColumnRange gap : table.gaps.of(row)) fill(s, gap.begin, gap.end, -kInfinity);
+}
+
+// Caps a row of scores. Where `slopes` is not null, it gets the derivatives.
+inline void cap_row(const SoftCap& cap, float* s, ColumnPart part, float* slopes) {
+  for (int64_t c = part.begin; c < part.end; c += kLanes) {
+    const Tanh capped = cap(load(s + c));
+    store(s + c, capped.value);
+    if (slopes != nullptr) store(slopes + c, capped.slope);
+  }
+}
+
+// s *= factors
+inline void multiply_row(float* s, const float* factors, ColumnPart part) {
+  for (int64_t c = part.begin; c < part.end; c += kLanes) store(s + c, load(s + c) * load(factors + c));
 }
 
 // The selection of one row. Keys of the `keep` pattern are set aside while the others compete, in `aside`, as long as

@@ -13,6 +13,7 @@ struct BackwardBuffers {
   float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
   float *grad_keys, *grad_values;            // of the group's columns
   float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
+  float* slopes;                             // of capped scores
   float* aside;
   float* list;  // int32: HeadView::room
 };
@@ -23,7 +24,8 @@ inline bool owns_keys(const Candidates& table, const RowsTask& task) {
   return task.parts == 1 && task.group_end - task.group_begin == 1 && group.key_step == 1 && group.list_at < 0;
 }
 
-inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, const RowsTask& task, HeadShape shape) {
+inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, const RowsTask& task, HeadShape shape,
+                                        bool is_capped) {
   const TaskSize size = size_of(table, task);
   const int64_t padded = round_up(shape.width, kLanes);
   const bool sums = task.parts == 1 && !owns_keys(table, task);
@@ -40,6 +42,7 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
           .grad_values = arena.take(size.gathered * padded),
           .all_grad_keys = arena.take(sums ? shape.keys * padded : 0),
           .all_grad_values = arena.take(sums ? shape.keys * padded : 0),
+          .slopes = arena.take(is_capped ? size.scores : 0),
           .aside = arena.take(std::max(score_stride(size.columns), padded)),
           .list = arena.take(size.listed)};
 }
@@ -53,7 +56,8 @@ class BackwardTask {
         view_(call, task_, *call.backward),
         in_(*call.backward),
         arena_(scratch),
-        b_(backward_buffers(arena_, view_.table, task_, {view_.width, view_.sequence.k_length})),
+        b_(backward_buffers(arena_, view_.table, task_, {view_.width, view_.sequence.k_length},
+                            view_.problem.spec.cap.has_value())),
         terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale),
         shared_(call.shared_terms->of(index)) {
     const DType dtype = view_.problem.dtype;
@@ -207,6 +211,10 @@ class BackwardTask {
     const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     const bool drops = view_.problem.dropout > 0;
     const RowChunk chunk = {group, first, rows, part};
+    const auto& cap = view_.problem.spec.cap;
+    for (int64_t r = 0; cap && r < rows; ++r) {
+      cap_row(SoftCap(cap->cap), b_.weights + r * stride, part, b_.slopes + r * stride);
+    }
     if (terms_.any()) {
       terms_.add(chunk, b_.weights, stride);
       terms_.add_sum_gradients(chunk, in_.grad_terms, b_.grads, stride);
@@ -221,6 +229,7 @@ class BackwardTask {
     }
     transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);
     if (terms_.any()) terms_.add_gradients(chunk, in_.grad_terms, shared_, b_.grads, stride);
+    for (int64_t r = 0; cap && r < rows; ++r) multiply_row(b_.grads + r * stride, b_.slopes + r * stride, part);
     for (int64_t r = 0; drops && r < rows; ++r) {
       view_.dropout(group, tokens[r]).apply(b_.weights + r * stride, part);
     }

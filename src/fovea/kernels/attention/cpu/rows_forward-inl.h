@@ -109,6 +109,9 @@ class ForwardTask {
     float* stats =
         in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     const RowChunk chunk = {group, first, rows, part};
+    if (const auto& cap = view_.problem.spec.cap) {
+      for (int64_t r = 0; r < rows; ++r) cap_row(SoftCap(cap->cap), b_.scores + r * stride, part, nullptr);
+    }
     if (terms_.any()) terms_.add(chunk, b_.scores, stride);
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.scores + r * stride;

@@ -103,6 +103,7 @@ class FewQueries {
     }
     float* s = b_.scores + head * b_.stride;
     score_single(row, keys, in_.scale, s);
+    if (const auto& cap = problem_.spec.cap) cap_row(SoftCap(cap->cap), s, {0, round_up(keys, kLanes)}, nullptr);
     fill(s, keys, round_up(keys, kLanes), -kInfinity);
   }
 
@@ -242,7 +243,7 @@ int64_t RowsKernel<kIsa>::backward_scratch(const RowsCall& call, const RowsTask&
   const int64_t keys = call.problem->sequences[static_cast<size_t>(task.sequence)].k_length;
   Arena arena;
   const Candidates& table = call.tables->of(task.sequence, task.head);
-  backward_buffers(arena, table, task, {call.problem->head_dim, keys});
+  backward_buffers(arena, table, task, {call.problem->head_dim, keys}, call.problem->spec.cap.has_value());
   product_buffers(arena, call, task);
   return arena.used();
 }

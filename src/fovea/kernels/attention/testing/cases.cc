@@ -145,6 +145,19 @@ std::vector<AttentionSpec> systematic_specs() {
   return out;
 }
 
+// Mechanisms under soft caps that bend most scores, some, and none.
+std::vector<AttentionSpec> capped_specs() {
+  std::vector<AttentionSpec> out;
+  for (const char* pairs : {"full", "window(4)|global(1)", "random(5)", "local(9)"}) {
+    for (const char* cap : {"softcap(0.7)", "softcap(3)", "softcap(50)"}) {
+      for (const char* rest : {"", "+topk(4)", "+topk(3,keep=window(2))", "+top-p(0.7)", "+sink(3)", "+sparsemax",
+                               "+entmax(1.5)", "+relu", "+sigmoid(-2)", "+topk(3)+gelu"})
+        out.push_back(parse_attention(cat(pairs, "+", cap, rest)));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Case> every_nth(const std::vector<Case>& cases, size_t every, size_t first) {
@@ -225,6 +238,21 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
+  // Soft caps, every third with terms by offset and every fifth with pairs that come with the call.
+  const std::vector<AttentionSpec> capped = capped_specs();
+  for (size_t i = 0; i < capped.size(); ++i) {
+    for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross}) {
+      if (!is_allowed(capped[i], kind)) continue;
+      const int number = 1'000'000 + static_cast<int>(3 * i) + static_cast<int>(kind);  // those of the others stay
+      Rng own(2029, static_cast<uint64_t>(number));
+      Case c{number, problem_of(suite, capped[i], kind, own), static_cast<Layout>(own.below(3)),
+             static_cast<Layout>(own.below(3)), own()};
+      if (number % 3 == 0 && kind != AttentionKind::kCross) c.problem.offsets = draw_offsets(number / 3, own);
+      if (number % 5 == 0) c.problem.given = choose_given(number / 5);
+      share_keys(number, c.problem);
+      if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
+    }
+  }
   return out;
 }
 
@@ -255,7 +283,13 @@ constexpr std::array kLongSpecs = {"full",
                                    "sigmoid(-5)",
                                    "sink",
                                    "topk(12)+sink",
-                                   "window(64)+sink(4)"};
+                                   "window(64)+sink(4)",
+                                   "softcap(2)",
+                                   "softcap(2)+relu",
+                                   "window(64)+softcap(2)",
+                                   "softcap(20)+sink",
+                                   "softcap(2)+topk(8)",
+                                   "others+softcap(3)"};
 
 std::vector<Case> long_cases(const Suite& suite) {
   std::vector<Case> out;

@@ -146,9 +146,14 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   const size_t width = head.width, n = static_cast<size_t>(in.num_keys);
   const auto scale = static_cast<float>(in.scale), alpha = static_cast<float>(alpha_of(in));
   const float* q = head.q.data() + query * width;
-  Floats scores(n);
+  Floats scores(n), slopes(n, 1.0F);  // slopes: of the soft cap
   for (size_t key = 0; key < n; ++key) {
-    scores[key] = scale * dot(q, head.k.data() + key * width, width) + term_in_float(head, {in, query, key});
+    scores[key] = scale * dot(q, head.k.data() + key * width, width);
+    if (in.spec.cap) {
+      scores[key] = in.spec.cap->value(scores[key]);
+      slopes[key] = in.spec.cap->slope(scores[key]);
+    }
+    scores[key] += term_in_float(head, {in, query, key});
   }
   const std::vector<size_t> keys = selected_in_float(in, static_cast<int64_t>(query), scores);
   if (keys.empty()) return;
@@ -184,7 +189,7 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
     along += u[i] * dp[i], total += u[i];
   }
   for (size_t i = 0; i < keys.size(); ++i) {
-    const float dscore = u[i] * (dp[i] - (is_normalised(t) ? along / total : 0)), ds = scale * dscore;
+    const float dscore = u[i] * (dp[i] - (is_normalised(t) ? along / total : 0)), ds = scale * dscore * slopes[keys[i]];
     add_term_gradient(head, {in, query, keys[i]}, dscore);
     add_scaled(head.dq.data() + query * width, ds, head.k.data() + keys[i] * width, width);
     add_scaled(head.dk.data() + keys[i] * width, ds, q, width);
@@ -328,7 +333,8 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const H
     const double mean = has_mean ? (bent_along + (bent_total / total - 1) * along) / total : 0;
     for (const Term& t : terms) {
       const double weight = (t.weight + t.slope * score) * t.factor;
-      const double dscore = t.bent * (t.grad + mean) * (1 + score), ds = std::abs(in.scale) * dscore;
+      const double dscore = t.bent * (t.grad + mean) * (1 + score);
+      const double ds = std::abs(in.scale) * dscore * cap_slope({in, query, t.key});
       add_magnitudes(m.out.data() + query * width, weight, in.v.data() + t.key * width, width);
       add_magnitudes(m.v.data() + t.key * width, weight, grad.out, width);
       add_magnitudes(m.q.data() + query * width, ds, in.k.data() + t.key * width, width);

@@ -186,6 +186,13 @@ void add_scaled(double* to, double factor, const double* from, int64_t width) {
   for (int64_t i = 0; i < width; ++i) to[i] += factor * from[i];
 }
 
+// The scaled product of a query and a key, under its soft cap.
+double product_of(const OracleInput& in, int64_t query, int64_t key) {
+  const double product =
+      in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim);
+  return in.spec.cap ? in.spec.cap->value(product) : product;
+}
+
 // The sum of the terms that are added to a score.
 double term_of(const OracleInput& in, int64_t query, int64_t key) {
   const OracleTerms& t = in.terms;
@@ -247,8 +254,7 @@ void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
   double* weights = vector_at(output.weights, query, in.num_keys);
   for (int64_t key = 0; key < in.num_keys; ++key) {
     if (!oracle_candidate(in, row, query, key)) continue;
-    scores[key] = in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim) +
-                  term_of(in, query, key);
+    scores[key] = product_of(in, query, key) + term_of(in, query, key);
   }
   double* out = vector_at(output.out, query, in.head_dim);
   const std::vector<int64_t> keys = selected(in, query, scores);
@@ -293,7 +299,8 @@ void backward_row(const OracleInput& in, const OracleOutput& output, int64_t que
       in.spec.transform);
   grads.alpha += row.alpha;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const double g = in.scale * row.scores[i];
+    const double slope = in.spec.cap ? in.spec.cap->slope(product_of(in, query, keys[i])) : 1;
+    const double g = in.scale * row.scores[i] * slope;
     add_scaled(vector_at(grads.q, query, width), g, vector_at(in.k, keys[i], width), width);
     add_scaled(vector_at(grads.k, keys[i], width), g, vector_at(in.q, query, width), width);
     add_term_gradient(in, query, keys[i], row.scores[i], grads);

@@ -32,17 +32,38 @@ double sum_of_magnitudes(const double* a, const double* b, size_t width) {
   return sum;
 }
 
+namespace {
+
+double product_magnitude(const PairPlace& at) {
+  const size_t width = static_cast<size_t>(at.in.head_dim);
+  const double* q = at.in.q.data() + at.query * width;
+  return std::abs(at.in.scale) * sum_of_magnitudes(q, at.in.k.data() + at.key * width, width);
+}
+
+}  // namespace
+
 double score_magnitude(const PairPlace& at) {
   const OracleInput& in = at.in;
   const OracleTerms& has = in.terms;
   const size_t width = static_cast<size_t>(in.head_dim);
-  double sum =
-      std::abs(in.scale) * sum_of_magnitudes(in.q.data() + at.query * width, in.k.data() + at.key * width, width);
+  double sum = product_magnitude(at);
   if (has.by_head.count > 0) sum += std::abs(has.by_head.values[at.of(has.by_head)]);
   if (has.by_query.count > 0) sum += std::abs(has.by_query.values[at.by_query(has.by_query)]);
   if (has.rows.count == 0) return sum;
   const double* row = has.rows.values.data() + at.of(has.rows) * width;
   return sum + std::abs(in.scale) * sum_of_magnitudes(has.queries.data() + at.query * width, row, width);
+}
+
+double cap_slope(const PairPlace& at) {
+  const OracleInput& in = at.in;
+  if (!in.spec.cap) return 1;
+  const size_t width = static_cast<size_t>(in.head_dim);
+  double product = 0;
+  for (size_t i = 0; i < width; ++i) product += in.q[at.query * width + i] * in.k[at.key * width + i];
+  const double capped = in.spec.cap->value(in.scale * product), slope = in.spec.cap->slope(capped);
+  // d slope / d s = -2 s' / c^2 slope
+  const double bend = 2 * std::abs(capped) / (in.spec.cap->cap * in.spec.cap->cap);
+  return slope * (1 + bend * product_magnitude(at));
 }
 
 }  // namespace fovea::kernels::testing_suite

@@ -34,5 +34,7 @@ struct PairPlace {
 double sum_of_magnitudes(const double* a, const double* b, size_t width);
 // The sum of the magnitudes of a score's terms.
 double score_magnitude(const PairPlace& at);
+// The slope of the soft cap at a pair's product, and by what the product's rounding changes it; 1 without a cap.
+double cap_slope(const PairPlace& at);
 
 }  // namespace fovea::kernels::testing_suite

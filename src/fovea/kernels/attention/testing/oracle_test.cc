@@ -106,6 +106,7 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferences) {
   int compared = 0, all = 0;
   for (int trial = 0; trial < 400; ++trial) {
     AttentionSpec spec = random_spec(rng);
+    if (trial % 3 == 1) spec.cap = ScoreCap{trial % 2 == 0 ? 0.8 : 3.0};
     const auto kind = static_cast<AttentionKind>(rng.below(2));
     const int64_t keys = 1 + static_cast<int64_t>(rng.below(7));
     const int64_t queries = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(keys)));
@@ -133,6 +134,27 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferences) {
     }
   }
   EXPECT_GT(compared, all * 9 / 10) << "of " << all;
+}
+
+// relu shows the score itself: 2 tanh(s / 2), to which the term is added behind the cap.
+TEST(Oracle, ASoftCapByHand) {
+  OracleInput in;
+  in.spec = parse_attention("softcap(2)+relu");
+  in.num_queries = 1, in.num_keys = 3, in.head_dim = 1, in.kind = AttentionKind::kSelf;
+  in.q = {2};
+  in.k = {0.5, 1e9, 3};
+  in.v = {1, 1, 1};
+  in.scale = 0.5;
+  in.terms.by_head = {.first = -2, .count = 3, .values = {0.25, 7, -1}};
+  const OracleOutput output = oracle_forward(in);
+  EXPECT_NEAR(output.weights[0], 2 * std::tanh(0.25) + 0.25, 1e-15);
+  EXPECT_NEAR(output.weights[1], 2 + 7, 1e-15);
+  EXPECT_NEAR(output.weights[2], 2 * std::tanh(1.5) - 1, 1e-15);
+  const OracleGradients g = oracle_backward(in, output, {1}, {});
+  const double tanh = std::tanh(0.25);
+  EXPECT_NEAR(g.k[0], 0.5 * 2 * (1 - tanh * tanh), 1e-15);
+  EXPECT_EQ(g.k[1], 0) << "flat";
+  EXPECT_EQ(g.by_head[1], 1) << "the term is not capped";
 }
 
 // relu of q = 0 makes each weight the term alone. Query 1 of 2 stands at key position 2 of 3.
@@ -354,6 +376,31 @@ TEST(Laws, DecodingIsTheEndOfTheFullPass) {
     last.q.assign(all.q.end() - 6, all.q.end());
     const Values step = oracle_forward(last).out;
     for (size_t i = 0; i < 6; ++i) EXPECT_EQ(step[i], full[full.size() - 6 + i]) << print(all.spec);
+  }
+}
+
+// tanh rises strictly, but numbers near 1 are equal in the end: such scores are ties, all of which topk(k) keeps.
+TEST(Laws, CappedScoresThatAreEqualAreTies) {
+  OracleInput in;
+  in.spec = parse_attention("softcap(1)+topk(1)");
+  in.num_queries = 1, in.num_keys = 4, in.head_dim = 1, in.kind = AttentionKind::kCross;
+  in.q = {1};
+  in.k = {3, 40, 50, -60};
+  in.v = {1, 1, 1, 1};
+  EXPECT_EQ(oracle_forward(in).weights, Values({0, 0.5, 0.5, 0}));
+  in.k = {3, 4, 5, -60};
+  EXPECT_EQ(oracle_forward(in).weights, Values({0, 0, 1, 0}));
+}
+
+// A cap far above all scores changes nothing but rounding, (s / c)^2 / 3 of each score.
+TEST(Laws, AHighCapIsNone) {
+  Rng rng(27);
+  for (const char* text : {"full", "window(3)+topk(2)", "sparsemax", "relu", "sink(1)", "top-p(0.5)"}) {
+    OracleInput in = random_input(parse_attention(text), AttentionKind::kCausal, rng, 8, 8);
+    const Values plain = oracle_forward(in).out;
+    in.spec.cap = ScoreCap{1e6};
+    const Values capped = oracle_forward(in).out;
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(capped[i], plain[i], 1e-8) << text;
   }
 }
 

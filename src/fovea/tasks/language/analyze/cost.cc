@@ -73,8 +73,7 @@ class LengthSpeeds {
                                                .memory = pass},
                                               {.training = true, .dropout_seed = 1});
       if (pass) memory = pass->take();
-      ops::cross_entropy(hidden, model->output_weight(), model->output_bias(),
-                         nn::index_tensor(std::move(outputs)).to(device), 0)
+      ops::cross_entropy(hidden, model->output_layer(), nn::index_tensor(std::move(outputs)).to(device), 0)
           .loss.backward();
       model->zero_grad();
     }

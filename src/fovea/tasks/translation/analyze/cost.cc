@@ -49,7 +49,7 @@ double training_speed(nn::Model& model, const std::vector<SentencePair>& pairs, 
     const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, context);
     const at::Tensor hidden =
         model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, context);
-    ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), forced.outputs, 0).loss.backward();
+    ops::cross_entropy(hidden, model->output_layer(), forced.outputs, 0).loss.backward();
     model->zero_grad();
   }
   return static_cast<double>(target_tokens(pairs)) / watch.seconds();

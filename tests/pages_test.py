@@ -203,7 +203,7 @@ class Names(unittest.TestCase):
             known |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", checked(command, "--help-all").stdout))
             known |= set(values_of(checked(command, "--dump-config").stdout))
         self.assertGreater(len(known), 100)
-        for script in sorted((ROOT / "recipes").glob("*.sh")):
+        for script in [*sorted((ROOT / "recipes").glob("*.sh")), ROOT / "bench" / "cuda" / "run.py"]:
             known |= set(re.findall(r"--[a-z][\w-]*", script.read_text()))
         for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
             text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)

@@ -216,6 +216,11 @@ def _lists(allowed, query, key):
     return {"block_indices": places.where(allowed, -1).expand(batch, -1, q_length, -1), "block_size": 1}
 
 
+@torch.compiler.assume_constant_result  # texts are read when a graph is made
+def _is_capped(spec):
+    return "softcap" in properties(spec)
+
+
 def dense_attention(qkv, dense, spec, options, wants_weights):
     """(output [B, N_q, H, D_v], weights) of attention under a dense mask.
 
@@ -230,7 +235,7 @@ def dense_attention(qkv, dense, spec, options, wants_weights):
             key, value = key.repeat_interleave(share, 1), value.repeat_interleave(share, 1)
         options |= _lists(dense.allowed, query, key)
     if dense.bias is not None:
-        if "softcap" in properties(spec):
+        if _is_capped(spec):
             raise NotImplementedError(f"fovea: '{spec}' caps scores before a mask or a position bias adds to them, which is not "
                                       "supported; pass a mask that only hides pairs, or load the model with "
                                       "attn_implementation='eager'")

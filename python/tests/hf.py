@@ -66,6 +66,19 @@ def pass_of(made, implementation, ids, **arguments):
     return logits[keep].detach(), torch.cat([p.grad.flatten() for p in made.parameters() if p.grad is not None])
 
 
+def outputs_and_gradients(made, padded=""):
+    """Logits, and the gradient of each parameter; padded: three tokens of the first row on the "left" or "right"."""
+    ids, mask = tokens(), None
+    if padded:
+        mask = torch.ones_like(ids)
+        mask[0, slice(3) if padded == "left" else slice(-3, None)] = 0
+    logits = made(ids, attention_mask=mask).logits
+    if mask is not None:
+        logits = logits * mask[..., None]
+    logits.square().mean().backward()
+    return [logits.detach(), *(p.grad for p in made.parameters() if p.grad is not None)]
+
+
 def generated(made, implementation, ids, **arguments):
     switch(made, implementation)
     return made.generate(ids, max_new_tokens=64, do_sample=False, **arguments)

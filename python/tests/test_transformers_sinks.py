@@ -25,20 +25,10 @@ def model(implementation, **more):
 @pytest.mark.parametrize("name", [FULL, fovea.transformers.register("topk(99)")])
 def test_gpt_oss_is_eager(name, padded):
     """Outputs, and gradients of all weights, with windows in every second layer and padding."""
-    tokens, mask = hf.tokens(), None
-    if padded:
-        mask = torch.ones_like(tokens)
-        mask[0, :3 if padded == "left" else None] = 0 if padded == "left" else 1
-        if padded == "right":
-            mask[0, -3:] = 0
     results = []
     for implementation in ("eager", name):
         made = model(implementation)
-        logits = made(tokens, attention_mask=mask).logits
-        if mask is not None:
-            logits = logits * mask[..., None]
-        logits.square().mean().backward()
-        results.append([logits.detach(), *(p.grad for p in made.parameters() if p.grad is not None)])
+        results.append(hf.outputs_and_gradients(made, padded))
         assert all(layer.self_attn.sinks.grad.abs().min() > 0 for layer in made.model.layers)
     for right, got in zip(*results, strict=True):
         assert (got - right).abs().max() <= 2e-5 * right.abs().max()

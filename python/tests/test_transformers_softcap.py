@@ -37,20 +37,7 @@ def test_the_cap_bends_these_scores():
 @pytest.mark.parametrize("name", [FULL, ALL])
 def test_gemma_2_is_eager(name, padded):
     """Outputs, and gradients of all weights, with windows in every second layer and padding."""
-    tokens, mask = hf.tokens(), None
-    if padded:
-        mask = torch.ones_like(tokens)
-        mask[0, :3 if padded == "left" else None] = 0 if padded == "left" else 1
-        if padded == "right":
-            mask[0, -3:] = 0
-    results = []
-    for implementation in ("eager", name):
-        made = model(implementation)
-        logits = made(tokens, attention_mask=mask).logits
-        if mask is not None:
-            logits = logits * mask[..., None]
-        logits.square().mean().backward()
-        results.append([logits.detach(), *(p.grad for p in made.parameters() if p.grad is not None)])
+    results = [hf.outputs_and_gradients(model(implementation), padded) for implementation in ("eager", name)]
     for right, got in zip(*results, strict=True):
         assert (got - right).abs().max() <= 2e-5 * right.abs().max()
 

@@ -1,8 +1,6 @@
 #include "fovea/ops/prepacked_layer.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tanh.h>
 
 #include <vector>
 
@@ -44,8 +42,9 @@ PrepackedLayer::PrepackedLayer(const OutputLayer& output, Format format)
 }
 
 at::Tensor PrepackedLayer::operator()(const at::Tensor& x, Activation activation) const {
-  const at::Tensor out = uncapped(x, activation);
-  return softcap_ > 0 ? at::tanh(out / softcap_).mul_(softcap_) : out;
+  at::Tensor out = uncapped(x, activation);
+  if (softcap_ > 0) out.div_(softcap_).tanh_().mul_(softcap_);
+  return out;
 }
 
 at::Tensor PrepackedLayer::uncapped(const at::Tensor& x, Activation activation) const {

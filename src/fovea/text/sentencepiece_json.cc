@@ -61,11 +61,17 @@ class ModelReader {
     throw Error(cat(origin_, ": ", part, ": got ", got, "; expected ", expected));
   }
 
-  void require_truth(const Json& object, const char* part, const char* name, bool usual, bool expected) const {
+  // A field that must be as in NLLB's tokeniser.
+  struct Truth {
+    const char* name;
+    bool expected;
+    bool if_missing;
+  };
+  void require_truth(const Json& object, const char* part, const Truth& truth) const {
     const std::string place = cat(origin_, ": ", part);
-    if (json_truth(object, name, place).value_or(usual) != expected)
-      throw Error(cat(place, ": ", name, ": got ", expected ? "false" : "true", "; expected ",
-                      expected ? "true" : "false", ", as NLLB's tokeniser has"));
+    if (json_truth(object, truth.name, place).value_or(truth.if_missing) == truth.expected) return;
+    const std::string_view got = truth.expected ? "false" : "true", expected = truth.expected ? "true" : "false";
+    throw Error(cat(place, ": ", truth.name, ": got ", got, "; expected ", expected, ", as NLLB's tokeniser has"));
   }
 
   void require_kind(const Json& model) const {
@@ -75,9 +81,9 @@ class ModelReader {
       const Json* const found = find_json(model, name);
       if (found != nullptr && *found != "" && *found != 0) refuse(cat("model: ", name), shown_json(*found), "none");
     }
-    require_truth(model, "model", "byte_fallback", false, false);
-    require_truth(model, "model", "ignore_merges", false, false);
-    require_truth(model, "model", "fuse_unk", false, true);
+    require_truth(model, "model", {.name = "byte_fallback", .expected = false, .if_missing = false});
+    require_truth(model, "model", {.name = "ignore_merges", .expected = false, .if_missing = false});
+    require_truth(model, "model", {.name = "fuse_unk", .expected = true, .if_missing = false});
   }
 
   void require_pre_tokenizer() const {
@@ -90,8 +96,8 @@ class ModelReader {
     if (sign != kBlankSign) refuse("pre_tokenizer: replacement", cat("'", one_line(sign), "'"), "U+2581");
     const std::string scheme = json_text(object, "prepend_scheme", place).value_or("always");
     if (scheme != "always") refuse("pre_tokenizer: prepend_scheme", cat("'", one_line(scheme), "'"), "always");
-    require_truth(object, "pre_tokenizer", "add_prefix_space", true, true);
-    require_truth(object, "pre_tokenizer", "split", true, true);
+    require_truth(object, "pre_tokenizer", {.name = "add_prefix_space", .expected = true, .if_missing = true});
+    require_truth(object, "pre_tokenizer", {.name = "split", .expected = true, .if_missing = true});
   }
 
   // The pieces of text: the model's tokens that are not added tokens too.

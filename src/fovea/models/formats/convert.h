@@ -21,9 +21,7 @@ struct ConvertOptions {
         choice("from", &C::from,
                "read a model of this form: bert and huggingface are folders of Hugging Face's (huggingface: Llama, "
                "Mistral, Qwen2, Qwen3, Gemma, Gemma 2, Gemma 3, Marian, M2M100 or NLLB), marian is the .npz of a "
-               "training by "
-               "Marian, ctranslate2 a folder of "
-               "CTranslate2's",
+               "training by Marian, ctranslate2 a folder of CTranslate2's",
                "bert|huggingface|marian|ctranslate2"),
         choice("to", &C::to, "write a model of Fovea's in this form", "bert|huggingface|ctranslate2"),
         named("output", &C::output, "folder to write", "o"),

@@ -144,7 +144,7 @@ test_library() {
 }
 
 # The library's tests without libtorch on emulated ARM processors: one with products of bytes, one with all that QEMU
-# knows, and one with neither (a Raspberry Pi 4's), where the levels' choice is what can differ.
+# knows, those of bfloat16 too, and one with neither (a Raspberry Pi 4's), where the levels' choice is what can differ.
 test_arm() {
   need_packages "${arm_packages[@]}"
   say "building into build/arm"

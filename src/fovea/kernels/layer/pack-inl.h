@@ -18,7 +18,7 @@ template <>
 struct StepOf<uint16_t> {
   using type = Bf16Tiles;
 };
-#elif FOVEA_ISA == 3
+#elif FOVEA_ISA == 3 || FOVEA_ISA == 8
 template <>
 struct StepOf<uint16_t> {
   using type = Bf16Step;

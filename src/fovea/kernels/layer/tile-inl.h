@@ -30,7 +30,16 @@ struct FloatStep : FloatSums {
   }
 };
 
-#if FOVEA_ISA == 3
+#if FOVEA_ISA == 8
+struct Bf16Step : FloatSums {
+  static constexpr int kDepth = 2;
+  static F add(const char* a, F b, F sum) {
+    float pair;
+    std::memcpy(&pair, a, sizeof pair);
+    return add_pair_products(b, pair, sum);
+  }
+};
+#elif FOVEA_ISA == 3
 struct Bf16Step : FloatSums {
   static constexpr int kDepth = 2;
   static F add(const char* a, F b, F sum) {

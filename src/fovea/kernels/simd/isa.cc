@@ -22,14 +22,14 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"portable",   "avx2",         "avx512", "avx512-bf16",
-                                                    "avx512-amx", "amx-emulated", "neon",   "neon-dot"};
+constexpr std::array<std::string_view, 9> kNames = {"portable",     "avx2", "avx512",   "avx512-bf16", "avx512-amx",
+                                                    "amx-emulated", "neon", "neon-dot", "neon-bf16"};
 // The levels of this architecture, each before the better ones; the emulated tiles, for tests alone, come last.
 #if defined(__x86_64__)
 constexpr std::array kLevels = {Isa::kPortable,   Isa::kAvx2,      Isa::kAvx512,
                                 Isa::kAvx512Bf16, Isa::kAvx512Amx, Isa::kAmxEmulated};
 #elif defined(__aarch64__)
-constexpr std::array kLevels = {Isa::kPortable, Isa::kNeon, Isa::kNeonDot};
+constexpr std::array kLevels = {Isa::kPortable, Isa::kNeon, Isa::kNeonDot, Isa::kNeonBf16};
 #else
 constexpr std::array kLevels = {Isa::kPortable, Isa::kAmxEmulated};
 #endif
@@ -55,8 +55,9 @@ Isa best_vectors() {
   if (avx512) return Isa::kAvx512;
   if (avx2) return Isa::kAvx2;
 #elif defined(__aarch64__) && defined(__linux__)
-  constexpr unsigned long kDotProducts = 1UL << 20;  // HWCAP_ASIMDDP
-  return (getauxval(AT_HWCAP) & kDotProducts) != 0 ? Isa::kNeonDot : Isa::kNeon;
+  constexpr unsigned long kDotProducts = 1UL << 20, kBf16 = 1UL << 14;  // HWCAP_ASIMDDP, HWCAP2_BF16
+  if ((getauxval(AT_HWCAP) & kDotProducts) == 0) return Isa::kNeon;
+  return (getauxval(AT_HWCAP2) & kBf16) != 0 ? Isa::kNeonBf16 : Isa::kNeonDot;
 #elif defined(__aarch64__)
   return Isa::kNeon;
 #endif
@@ -179,11 +180,13 @@ bool has_int8_product() {
 #if defined(__x86_64__)
   return vector_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
 #else
-  return vector_isa() == Isa::kNeonDot;
+  return vector_isa() >= Isa::kNeonDot;
 #endif
 }
 
-bool has_fast_bf16() { return isa() == Isa::kAvx512Bf16 || isa() == Isa::kAvx512Amx; }
+bool has_bf16_pairs() { return isa() == Isa::kAvx512Bf16 || isa() == Isa::kNeonBf16; }
+
+bool has_fast_bf16() { return has_bf16_pairs() || isa() == Isa::kAvx512Amx; }
 
 std::string missing_forms() {
   std::vector<std::string> missing;

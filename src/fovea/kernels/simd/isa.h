@@ -8,7 +8,7 @@
 // sources that call with_isa() or with_tiled_isa() are told, so that a level's own code does not depend on it.
 #ifndef FOVEA_LEVEL_MASK
 #if defined(__aarch64__)
-#define FOVEA_LEVEL_MASK 0xc1
+#define FOVEA_LEVEL_MASK 0x1c1
 #else
 #define FOVEA_LEVEL_MASK 0x1f
 #endif
@@ -24,8 +24,18 @@ namespace fovea::kernels {
 
 // kAvx512Amx: the vectors of kAvx512Bf16 and Intel's matrix units, tiles. kAmxEmulated: the best vectors of the machine
 // and tiles in plain C++, which only builds with tests have (FOVEA_EMULATED_TILES 1). kNeon: any 64-bit ARM. kNeonDot:
-// with the products of bytes of ARMv8.2 (sdot).
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx, kAmxEmulated, kNeon, kNeonDot };
+// with the products of bytes of ARMv8.2 (sdot). kNeonBf16: and with those of pairs of bfloat16 (bfdot).
+enum class Isa : uint8_t {
+  kPortable,
+  kAvx2,
+  kAvx512,
+  kAvx512Bf16,
+  kAvx512Amx,
+  kAmxEmulated,
+  kNeon,
+  kNeonDot,
+  kNeonBf16
+};
 
 template <Isa kLevel>
 struct IsaTag {
@@ -33,8 +43,8 @@ struct IsaTag {
 };
 
 // The fastest level that this build has and this machine runs.
-// FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated, or portable|neon|neon-dot on ARM, sets another
-// one; an unknown name or a level that the build or the machine lacks is an Error.
+// FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated, or portable|neon|neon-dot|neon-bf16 on ARM, sets
+// another one; an unknown name or a level that the build or the machine lacks is an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
@@ -46,6 +56,9 @@ std::vector<Isa> runnable_isas();
 Isa vector_isa();
 // Whether vectors of that level have products of bytes: VNNI or sdot.
 bool has_int8_product();
+// Whether isa()'s vectors multiply pairs of bfloat16, and faster than floats; levels with tiles have these in their
+// place.
+bool has_bf16_pairs();
 // Whether isa() multiplies bfloat16 faster than floats: by pairs or by tiles. Elsewhere bfloat16 becomes float first.
 bool has_fast_bf16();
 // Names what isa() has no form of its own for, for a person to read: "" if there is nothing.
@@ -76,6 +89,10 @@ decltype(auto) with_isa(Work&& work) {
   }
 #elif defined(__aarch64__)
   switch (vector_isa()) {
+#if FOVEA_LEVEL_MASK & 256
+    case Isa::kNeonBf16:
+      return work(IsaTag<Isa::kNeonBf16>{});
+#endif
 #if FOVEA_LEVEL_MASK & 128
     case Isa::kNeonDot:
       return work(IsaTag<Isa::kNeonDot>{});

@@ -2,10 +2,12 @@
 // of the standard library must come before, or their inline functions would carry this level to the linker.
 // FOVEA_AVX512: 512-bit vectors of x86; FOVEA_NEON: 64-bit ARM's. Its level kNeon has what every such processor has.
 #define FOVEA_AVX512 (FOVEA_ISA == 2 || FOVEA_ISA == 3)
-#define FOVEA_NEON (FOVEA_ISA == 6 || FOVEA_ISA == 7)
+#define FOVEA_NEON (FOVEA_ISA >= 6)
 #if FOVEA_ISA > 0 && FOVEA_ISA != 6
 #if defined(__clang__)
-#if FOVEA_ISA == 7
+#if FOVEA_ISA == 8
+#pragma clang attribute push(__attribute__((target("dotprod,bf16"))), apply_to = function)
+#elif FOVEA_ISA == 7
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
 #elif FOVEA_ISA == 1
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
@@ -18,7 +20,9 @@
 #endif
 #else
 #pragma GCC push_options
-#if FOVEA_ISA == 7
+#if FOVEA_ISA == 8
+#pragma GCC target("arch=armv8.2-a+dotprod+bf16")
+#elif FOVEA_ISA == 7
 #pragma GCC target("arch=armv8.2-a+dotprod")
 #elif FOVEA_ISA == 1
 #pragma GCC target("avx2,fma,f16c")

@@ -22,6 +22,8 @@ constexpr Isa kThisIsa = FOVEA_TILES == 1 ? Isa::kAvx512Amx : Isa::kAmxEmulated;
 #else
 constexpr Isa kThisIsa = static_cast<Isa>(FOVEA_ISA);
 #endif
+// Whether vectors multiply pairs of bfloat16; tiles, where they are, do that in their place.
+constexpr bool kBf16Pairs = kThisIsa == Isa::kAvx512Bf16 || kThisIsa == Isa::kNeonBf16;
 // Whether there are 32 registers of vectors; else there are 16.
 constexpr bool kManyRegisters = kLanes == 16 || FOVEA_NEON;
 constexpr float kInfinity = __builtin_huge_valf();

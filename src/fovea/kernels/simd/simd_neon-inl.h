@@ -125,7 +125,7 @@ inline F add_scaled(F v, float x, F sum) {
 
 // In each lane: sum + the products of four signed bytes of a with those of b, or of `word`, whatever its type. No byte
 // may be -128: two products then fit in 16 bits.
-#if FOVEA_ISA == 7
+#if FOVEA_ISA >= 7
 inline I add_products(I a, I b, I sum) {
   asm("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
   return sum;
@@ -141,6 +141,15 @@ inline I add_products(I a, I b, I sum) {
   return (I)vpadalq_s16((int32x4_t)sum, vpaddq_s16(low, high));
 }
 inline I add_word_products(I a, float word, I sum) { return add_products(a, as_int(set(word)), sum); }
+#endif
+
+#if FOVEA_ISA == 8
+// In each lane: sum + (the products of the two bfloat16 of v with those of `word`). Both additions round to the odd of
+// two neighbours, which errs by less than a unit of the last place; numbers and sums below the normal range are zero.
+inline F add_pair_products(F v, float word, F sum) {
+  asm("bfdot %0.4s, %1.8h, %2.2h[0]" : "+w"(sum) : "w"(v), "w"(word));
+  return sum;
+}
 #endif
 
 }  // namespace

@@ -28,7 +28,7 @@ Bf16Flags::Bf16Flags(const AttentionProblem& problem, const Factors& factors, co
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
   // Processors with AMX are left out: they multiply floats faster than pairs of bfloat16 (isa.cc).
-  if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
+  if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || !has_bf16_pairs()) return;
   std::vector<int64_t> read;  // none in a batch of sentences
   const auto all = static_cast<int64_t>(problem.sequences.size()) * num_heads_;
   for (int64_t index = 0; index < all; ++index) {

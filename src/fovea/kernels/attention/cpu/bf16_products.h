@@ -9,10 +9,10 @@
 namespace fovea::kernels {
 
 // For each head of a sequence: whether products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16
-// multiplies at twice the rate of floats. Forward, backward and all their tasks agree on it. The instruction takes
-// numbers below the normal range for zero and makes such results zero, so a head goes in bfloat16 only if neither can
-// occur; and not if it has so few pairs of rows that finding out takes as long as it saves. All rows of a head decide,
-// so its last bits depend on rows that a query does not see.
+// and ARM with bfdot multiply at twice the rate of floats. Forward, backward and all their tasks agree on it. The
+// instruction takes numbers below the normal range for zero and makes such results zero, so a head goes in bfloat16
+// only if neither can occur; and not if it has so few pairs of rows that finding out takes as long as it saves. All
+// rows of a head decide, so its last bits depend on rows that a query does not see.
 class Bf16Flags {
  public:
   // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward).

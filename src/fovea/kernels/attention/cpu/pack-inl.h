@@ -30,7 +30,7 @@ HeadRows head_rows(const Rows<T>& rows, int64_t head, DType dtype) {
 // has: one loop each for whole vectors of floats, for floats, for bfloat16 and for words of two.
 template <class Work>
 void with_loader(const HeadRows& rows, int64_t width, Work&& work) {
-  if constexpr (kThisIsa >= Isa::kAvx512Bf16 && kThisIsa <= Isa::kAmxEmulated) {
+  if constexpr (kBf16Pairs || kThisIsa == Isa::kAvx512Amx || kThisIsa == Isa::kAmxEmulated) {
     if (rows.lane == Lane::kBf16Word) {
       const auto* data = static_cast<const uint16_t*>(rows.data);
       return work([=](int64_t token, int64_t i) {

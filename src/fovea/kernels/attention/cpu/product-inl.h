@@ -49,6 +49,9 @@ inline LeftWord left_word(const float* p) { return set(*p); }
 template <Words kWords>
 [[gnu::always_inline]] inline F add_product(LeftWord left, F right, F total) {
 #if FOVEA_NEON
+#if FOVEA_ISA == 8
+  if constexpr (kWords == Words::kBf16) return add_pair_products(right, left, total);
+#endif
   return add_scaled(right, left, total);
 #elif FOVEA_ISA == 3
   // In place of its intrinsic, around which GCC 12 copies sums.

@@ -2,7 +2,7 @@
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
 // Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie, if Bf16Flags says so.
-// Products of pairs, too, are exact in float32 and summed there.
+// Products of pairs, too, are exact in float32 and summed there: in turn, or on ARM the two first.
 namespace fovea::kernels {
 namespace {
 
@@ -44,7 +44,7 @@ class RowDots {
   void multiply(const Block& block, int64_t rows, ColumnPart part) const {
     const ScoreProduct product = {block.left, block.left_row, block.panels, words_,
                                   block.out,  block.out_row,  &block.factor};
-    if constexpr (kThisIsa == Isa::kAvx512Bf16) {
+    if constexpr (kBf16Pairs) {
       if (bf16_) return multiply_panels<Words::kBf16>(product, rows, part);
     }
     multiply_panels(product, rows, part);

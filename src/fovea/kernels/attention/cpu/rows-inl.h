@@ -189,7 +189,7 @@ struct SequenceView {
   int64_t index() const { return &sequence - problem.sequences.data(); }
   // The words in which the head's products are computed.
   Words words(const Bf16Flags& flags) const {
-    if constexpr (kThisIsa != Isa::kAvx512Bf16) return Words::kFloats;
+    if constexpr (!kBf16Pairs) return Words::kFloats;
     return flags.of(index(), head) ? Words::kBf16 : Words::kFloats;
   }
   // The dropout of a query token's row, whose keys are key_begin, key_begin + key_step, ...

@@ -23,7 +23,7 @@ struct FloatProduct {
   static uint32_t reaching(F sum, F least) { return bits(less_equal(least, sum)); }
 };
 
-#if FOVEA_ISA == 7
+#if FOVEA_ISA >= 7
 struct ByteProduct {
   using Number = int32_t;
   using Vector = I;
@@ -92,7 +92,7 @@ void ScreenPack<kIsa>::product_float(const ScreenTile& tile) {
 }
 template void ScreenPack<kThisIsa>::product_float(const ScreenTile&);
 
-#if FOVEA_ISA == 7
+#if FOVEA_ISA >= 7
 template <Isa kIsa>
 void ScreenDot<kIsa>::product_int8(const ScreenTile& tile) {
   multiply<ByteProduct>(tile);

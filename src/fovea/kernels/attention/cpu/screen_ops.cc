@@ -50,10 +50,13 @@ ScreenProduct screen_product(ScreenFormat format) {
 #if FOVEA_EMULATED_TILES
   if (format == ScreenFormat::kInt8 && has_tiles()) return &ScreenTiles<Isa::kAmxEmulated>::product_int8;
 #endif
-#if defined(__aarch64__) && FOVEA_LEVEL_MASK & 128
-  if (format == ScreenFormat::kInt8) return &ScreenDot<Isa::kNeonDot>::product_int8;
-#endif
-  if (format == ScreenFormat::kInt8) return &screen_product_int8;
+  if (format == ScreenFormat::kInt8) {
+    return with_isa([](auto tag) -> ScreenProduct {
+      constexpr Isa kIsa = decltype(tag)::kIsa;
+      if constexpr (kIsa >= Isa::kNeonDot) return &ScreenDot<kIsa>::product_int8;
+      return &screen_product_int8;
+    });
+  }
 #if !defined(__x86_64__) || FOVEA_LEVEL_MASK & 2
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBytePairs) return &screen_product_pairs;

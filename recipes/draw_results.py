@@ -3,11 +3,12 @@
 
     recipes/draw_results.py k FOLDER --output k.svg [--set valid]
     recipes/draw_results.py runs --data KEY --processor NAME --output k.svg [--measure BLEU]
+    recipes/draw_results.py lengths --data KEY --processor NAME --output lengths.svg [--measure answered-*-4]
     recipes/draw_results.py spans RUN... --output spans.svg [--bits 1.4 1.3 1.2 1.1]
 
 `k` draws the finished runs of recipes/k-sweep.sh --output FOLDER: BLEU, or bits per byte, over k for each mechanism. A bar is
 the standard deviation over seeds; a dot without a bar is one seed. `runs` draws the same of recipes/results/runs.tsv, for one
-kind of processor. `spans` draws the mean span of runs with adaptive span
+kind of processor. `lengths` draws a measure of recipes/length-rows.sh over the lengths of texts, from the same file. `spans` draws the mean span of runs with adaptive span
 when validation first reaches a number of bits per byte, as recipes/span_at.py prints it. Bits over time are drawn by
 `fovea curves RUN... --over time`."""
 import argparse
@@ -151,9 +152,23 @@ def recorded(data, measure, processor):
         spec = re.fullmatch(r"(full|([\w-]+)\((\d+)(?:,\d+)?\))(?: right)?", run["system"])
         if spec and (run["data"], run["measure"], run["processor"]) == (data, measure, processor):
             found.setdefault(spec[2] or spec[1], {}).setdefault(int(spec[3] or 0), []).append(float(run["value"]))
+    return dict(sorted(some(found, data, measure, processor).items()))
+
+
+def by_length(data, measure, processor):
+    """{system: {length: values of the seeds}} of runs.tsv, for measures with the length where `measure` has *."""
+    found, pattern = {}, re.escape(measure).replace(r"\*", r"(\d+)")
+    for run in verdict_files.table("runs"):
+        length = re.fullmatch(pattern, run["measure"])
+        if length and (run["data"], run["processor"]) == (data, processor):
+            found.setdefault(run["system"], {}).setdefault(int(length[1]), []).append(float(run["value"]))
+    return some(found, data, measure, processor)
+
+
+def some(found, data, measure, processor):
     if not found:
         sys.exit(f"Error: found no runs of the data '{data}' with {measure} on the processor '{processor}'; expected those of runs.tsv")
-    return dict(sorted(found.items()))
+    return found
 
 
 def draw_k(found, title):
@@ -163,6 +178,14 @@ def draw_k(found, title):
     chart.curves = [(mechanism, {k: mean(values) for k, values in of_k.items()}) for mechanism, of_k in found.items()]
     if full:
         chart.levels = [("full", mean(full[0]))]
+    return chart.svg()
+
+
+def draw_lengths(found, options):
+    columns = sorted({length for values in found.values() for length in values})
+    title = "share of answers that are found" if options.measure.startswith("answered") else options.measure.partition("-")[0]
+    chart = Chart(columns, "length of the text", title)
+    chart.curves = [(name, {length: mean(values) for length, values in of_length.items()}) for name, of_length in found.items()]
     return chart.svg()
 
 
@@ -184,6 +207,8 @@ def draw_spans(runs, bits):
 def drawn(options):
     if options.what == "spans":
         return draw_spans(options.runs, options.bits)
+    if options.what == "lengths":
+        return draw_lengths(by_length(options.data, options.measure, options.processor), options)
     if options.what == "runs":
         return draw_k(recorded(options.data, options.measure, options.processor), f"{options.measure}, test set")
     found, measure = sweep(options.folder, options.set)
@@ -193,15 +218,16 @@ def drawn(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="what", required=True)
-    over_k, runs, spans = (parts.add_parser(name) for name in ("k", "runs", "spans"))
+    over_k, runs, lengths, spans = (parts.add_parser(name) for name in ("k", "runs", "lengths", "spans"))
     over_k.add_argument("folder", metavar="FOLDER")
     over_k.add_argument("--set", default="test", choices=["test", "valid"])
-    runs.add_argument("--data", required=True)
-    runs.add_argument("--processor", required=True)
-    runs.add_argument("--measure", default="BLEU")
+    for part, measure in ((runs, "BLEU"), (lengths, "answered-*-4")):
+        part.add_argument("--data", required=True)
+        part.add_argument("--processor", required=True)
+        part.add_argument("--measure", default=measure)
     spans.add_argument("runs", metavar="RUN", nargs="+")
     spans.add_argument("--bits", type=float, nargs="+", default=[1.4, 1.3, 1.2, 1.1])
-    for part in (over_k, runs, spans):
+    for part in (over_k, runs, lengths, spans):
         part.add_argument("--output", required=True, metavar="FILE.svg")
     options = parser.parse_args()
     try:

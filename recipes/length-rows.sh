@@ -147,6 +147,7 @@ if [ ${#finished[@]} -eq 0 ]; then
         run=$(place "$kind" "$row" "$seed")
         say "$kind: $row, seed $seed"
         "make_$kind" "$row" "$seed"
+        [ -f "$run/system" ] || keep "$run/system" echo "$row"
       done
     done
   done

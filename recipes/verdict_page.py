@@ -4,6 +4,7 @@ import re
 import statistics
 
 import verdict_files as files
+import verdict_lengths
 from verdict_files import APART, EARLY, EXACT, NOT_RUN, ONE, OTHER
 
 SECTIONS = {"explicit": "E", "extremely": "X", "rela": "L", "routing": "R", "clause": "C"}
@@ -258,7 +259,7 @@ def blocks(book):
     """{name of a marked block: its text}, without the rates, which take minutes."""
     found = {section: section_table(book, section) for section in SECTIONS}
     return found | {"counts": counts_table(book), "apart": apart_list(book), "margins": margins_table(book),
-                    "families": families_table(book), "readme": readme_table(book)}
+                    "families": families_table(book), "lengths": verdict_lengths.length_tables(book), "readme": readme_table(book)}
 
 
 def rewritten(text, tables):

@@ -9,7 +9,7 @@
     recipes/verdicts.py summary                  verdicts, and core-hours of the runs
 
 `add` takes seed, precision and updates from the run's train.yml and log.jsonl, and its figures from the files that the sweeps
-leave there (f1, test.bleu, valid.bleu, test.bits), or from --measure NAME --value V. After it, `page` brings the pages up to
+leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers), or from --measure NAME --value V. After it, `page` brings the pages up to
 date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
 import argparse
 import json
@@ -58,8 +58,12 @@ def processor():
     return ", ".join(part for part in (name[1].strip() if name else "", widest.upper().replace("AVX512", "AVX-512")) if part) or "-"
 
 
-def system_of(folder):
-    """The system of a run by the name of its folder: the spec where a sweep names mechanism and k, else the name."""
+def system_of(run):
+    """The system of a run: what its file `system` says, or by the name of its folder the spec where a sweep names mechanism and k, else
+    the name."""
+    if (run / "system").exists():
+        return (run / "system").read_text(encoding="utf-8").strip()
+    folder = run.resolve().name
     match = re.fullmatch(r"(.+?)(?:-k(\d+))?-seed\d+", folder)
     if not match:
         raise files.Bad(f"got the folder '{folder}'; expected NAME-seedN or NAME-kK-seedN, or --system")
@@ -79,6 +83,10 @@ def figures_of(run):
                 yield mark, measure.replace("BLEU", "BERTScore"), file.read_text(encoding="utf-8").split()[0]
         if (file := run / f"{name}.bits").exists():
             yield "", measure.replace("BLEU", "bits"), file.read_text(encoding="utf-8").split()[0]
+    for file in sorted(run.glob("[1-9]*.bits"), key=lambda file: int(file.stem)):
+        yield "", f"bits-{file.stem}", file.read_text(encoding="utf-8").split()[0]
+    for file in sorted(run.glob("*-*.answers"), key=lambda file: [int(number) for number in file.stem.split("-")]):
+        yield "", f"answered-{file.stem}", re.search(r"^answered (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)[1]
     if (file := run / "f1").exists():
         for measure, number in f1_figures(file.read_text(encoding="utf-8")):
             yield "", measure, f"{number:.4f}"
@@ -151,8 +159,8 @@ def rows_of(run, options):
     updates, seconds = progress(run)
     found = [("", options.measure, options.value)] if options.measure else list(figures_of(run))
     if not found:
-        raise files.Bad(f"{run}: found no f1, test.bleu, valid.bleu or test.bits; expected one, or --measure and --value")
-    name = options.system or system_of(run.resolve().name)
+        raise files.Bad(f"{run}: found no f1, test.bleu, valid.bleu, test.bits or other figures; expected some, or --measure and --value")
+    name = options.system or system_of(run)
     wanted = int(settings.get("after-batches", 0))
     for mark, measure, value in found:
         yield {"data": options.data, "system": name.replace("(", "-train(", 1) if mark else name, "seed": settings["seed"], "measure": measure,

@@ -142,6 +142,7 @@ class Lengths(Rows):
         self.assertRegex(first.stdout, rf"^Bits per byte by length, .*\n\n +64 +128 +ms an update\nfull{bits}topk\(4\){bits}\n"
                                        rf"Work of a sequence\n\nspec +length .*\n(?:(?:full|topk\(4\)) +(?:64|128) .*\n){{4}}(?:.*\n)+?.*{answers}\n$")
         model = output / "text" / "topk-4-seed2"
+        self.assertEqual((model / "system").read_text(), "topk(4)\n")
         self.assertEqual([self.setting(model, name) for name in ("attention", "transformer-positions", "seed")], ["topk(4)", "alibi", "2"])
         scored = checked("score", "--model", model, "--train-sets", TEXT, "--context", 64, "--stride", 64, "--quiet").stdout
         self.assertIn(f"bits-per-byte {(model / '128.bits').read_text()}", scored)

@@ -17,6 +17,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "recipes"))
 import verdict_files as files  # noqa: E402
+import verdict_lengths  # noqa: E402
 import verdict_lines as lines  # noqa: E402
 import verdict_page as page  # noqa: E402
 import verdict_rule as rule  # noqa: E402
@@ -337,9 +338,33 @@ class Files(unittest.TestCase):
         before = (self.results / "runs.tsv").read_bytes()
         self.refused("add", "--data", "d", "--processor", "P", names, says="stands in runs.tsv already")
         self.refused("add", "--data", "x", names, says="--data: got 'x'; expected one of d, h")
-        self.refused("add", "--data", "d", self.finished_run("other-seed1", 1), says="found no f1, test.bleu, valid.bleu or test.bits")
+        self.refused("add", "--data", "d", self.finished_run("other-seed1", 1), says="found no f1, test.bleu, valid.bleu, test.bits or other figures")
         self.refused("add", "--data", "d", "--measure", "AER", names, says="got one of them; expected both")
         self.assertEqual((self.results / "runs.tsv").read_bytes(), before)
+
+    def test_lengths(self):
+        """Means by length, and verdicts against full attention with enough seeds; bits are better if they are fewer."""
+        with open(self.results / "settings.tsv", "a", encoding="utf-8") as file:
+            file.write("recall\tR\there\tshare\t-\t-\t-\t3\nbytes-1024\tB\there\tbits\t-\t-\t-\t3\n")
+        near = self.finished_run("topk-4-seed2", 2, system="topk(4)\n", **{"1024_bits": "1.500\n"})
+        (near / "1024-4.answers").write_text("bits-per-answer 1.5\nanswered 0.440000\n")
+        (near / "256-4.answers").write_text("bits-per-answer 0.5\nanswered 0.900000\n")
+        self.assertEqual(self.call("add", "--data", "recall", "--processor", "p", near).stdout,
+                         "added topk(4), seed 2: bits-1024 1.500\nadded topk(4), seed 2: answered-256-4 0.900000\n"
+                         "added topk(4), seed 2: answered-1024-4 0.440000\n")
+        head, spread = files.table("runs", self.results)[0].keys(), (-0.01, 0, 0.01)
+        rows = [(data, name, seed, measure, f"{value + spread[seed - 1]:.3f}") for data, name, measure, value in (
+            ("recall", "full", "answered-256-4", 0.9), ("recall", "full", "answered-1024-4", 0.2), ("recall", "relu", "answered-1024-4", 0.21),
+            ("bytes-1024", "full", "bits-1024", 2.0), ("bytes-1024", "topk(4)", "bits-1024", 2.5)) for seed in (1, 2, 3)]
+        rows += [("recall", "topk(4)", seed, "answered-1024-4", "0.440") for seed in (1, 3)]
+        with open(self.results / "runs.tsv", "a", encoding="utf-8") as file:
+            for row in rows:
+                cells = dict(zip(("data", "system", "seed", "measure", "value"), row)) | {"processor": "p"}
+                file.write("\t".join(str(cells.get(key, "-")) for key in head) + "\n")
+        recall, of_bytes = verdict_lengths.length_tables(files.Book(self.results, self.folder)).split("\n\n")
+        self.assertEqual(recall.splitlines()[2:], [
+            "| `full` | 3 | 0.90 (0.01) | 0.20 (0.01) |", "| `topk(4)` | 3 | 0.90 | 0.44 (0.00), better |", "| `relu` | 3 | | 0.21 (0.01) |"])
+        self.assertEqual(of_bytes.splitlines()[2:], ["| `full` | 3 | 2.000 (0.010) |", "| `topk(4)` | 3 | 2.500 (0.010), worse |"])
 
     def test_lines(self):
         """A stand-in for fovea prints the number of reference lines as the difference: 6, and 4 without one of three documents."""

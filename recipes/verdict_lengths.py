@@ -1,0 +1,58 @@
+"""The tables of docs/results.md that compare mechanisms by the length of texts, from the runs of recipes/length-rows.sh: a row a
+mechanism, a column a length, and the verdict on each difference from full attention."""
+import re
+import statistics
+
+import verdict_rule as rule
+
+BASELINE = "full"
+# (data, the pattern of its measures with the length in the first group, the title, digits, whether more is better)
+TABLES = (("recall", r"answered-(\d+)-1", "Share of answers that are found, one question, by words of the text", 2, True),
+          ("recall", r"answered-(\d+)-4", "The same, four questions", 2, True),
+          ("bytes-1024", r"bits-(\d+)", "Bits per byte, by the length of pieces in bytes", 3, False))
+
+
+def by_length(book, data, pattern):
+    """{length: {system: values of the seeds}} of the processor with most of these runs, in the order of lengths."""
+    runs = [(int(match[1]), run) for run in book.runs if run["data"] == data and (match := re.fullmatch(pattern, run["measure"]))]
+    places = [run["processor"] for _, run in runs]
+    found = {}
+    for length, run in sorted(runs, key=lambda each: each[0]):
+        if run["processor"] == max(places, key=places.count):
+            found.setdefault(length, {}).setdefault(run["system"], []).append(float(run["value"]))
+    return found
+
+
+def verdicts(found, more_is_better):
+    """{(length, system): better, worse or undecided, against full attention}: of all with enough seeds, by Holm over the table."""
+    estimates = {(length, name): rule.estimate(systems, name, BASELINE) for length, systems in found.items() for name, values in systems.items()
+                 if name != BASELINE and min(len(values), len(systems.get(BASELINE, ()))) >= rule.SEEDS}
+    adjusted = rule.holm([each.two_sided() for each in estimates.values()])
+    words = {"holds": "better", "does not hold": "worse"}
+    return {key: words.get(word, word) for (key, each), p in zip(estimates.items(), adjusted)
+            for word in [rule.by_difference(each, p, 1 if more_is_better else -1)]}
+
+
+def cell(values, digits, verdict):
+    if not values:
+        return ""
+    spread = f" ({statistics.stdev(values):.{digits}f})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.{digits}f}{spread}" + (f", {verdict}" if verdict in ("better", "worse") else "")
+
+
+def length_tables(book):
+    """All tables that have runs, in Markdown."""
+    parts = []
+    for data, pattern, title, digits, more_is_better in TABLES:
+        found = by_length(book, data, pattern)
+        if not found:
+            continue
+        said = verdicts(found, more_is_better)
+        names = sorted(dict.fromkeys(name for systems in found.values() for name in systems), key=lambda name: name != BASELINE)
+        seeds = {name: max(len(systems.get(name, ())) for systems in found.values()) for name in names}
+        lines = [f"| {title} | seeds | " + " | ".join(f"{length:,}" for length in found) + " |", "|---|---|" + "---|" * len(found)]
+        for name in names:
+            cells = (cell(systems.get(name), digits, said.get((length, name))) for length, systems in found.items())
+            lines.append(f"| `{name}` | {seeds[name]} | " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines).replace("|  |", "| |"))
+    return "\n\n".join(parts) or "No model is trained yet."

@@ -149,7 +149,7 @@ def recorded(data, measure, processor):
     """{mechanism: {k: values of the seeds}} of recipes/results/runs.tsv, of mechanisms whose text has k."""
     found = {}
     for run in verdict_files.table("runs"):
-        spec = re.fullmatch(r"(full|([\w-]+)\((\d+)(?:,\d+)?\))(?: right)?", run["system"])
+        spec = re.fullmatch(r"(full|([\w-]+)\((\d+)(?:,\d+)?\))", run["system"])
         if spec and (run["data"], run["measure"], run["processor"]) == (data, measure, processor):
             found.setdefault(spec[2] or spec[1], {}).setdefault(int(spec[3] or 0), []).append(float(run["value"]))
     return dict(sorted(some(found, data, measure, processor).items()))

@@ -140,10 +140,12 @@ def verdict_cell(book, claim):
 
 
 def distinct(results):
-    """The comparisons of a setting by what is said of them, as in "`topk(2)`: undecided": nothing if all say the same without a reason."""
-    found = {}
+    """The comparisons of a setting by what is said of them, as in "`topk(2)`: undecided": nothing if all say the same without a reason.
+    Those that nobody has run are named where they alone leave the setting undecided."""
+    found, statuses = {}, [result.status for result in results]
+    hidden = (EXACT,) if files.together(statuses) == "undecided" not in statuses else (NOT_RUN, EXACT)
     for result, name in zip(results, told_apart(results)):
-        if result.status not in (NOT_RUN, EXACT):
+        if result.status not in hidden:
             found.setdefault((result.status, result.why), []).append(name)
     if len(found) == 1:
         return [why for _, why in found if why]

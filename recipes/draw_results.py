@@ -3,14 +3,14 @@
 
     recipes/draw_results.py k FOLDER --output k.svg [--set valid]
     recipes/draw_results.py runs --data KEY --processor NAME --output k.svg [--measure BLEU]
-    recipes/draw_results.py lengths --data KEY --processor NAME --output lengths.svg [--measure answered-*-4]
+    recipes/draw_results.py lengths --data KEY --output lengths.svg [--measure answered-*-4]
     recipes/draw_results.py spans RUN... --output spans.svg [--bits 1.4 1.3 1.2 1.1]
 
 `k` draws the finished runs of recipes/k-sweep.sh --output FOLDER: BLEU, or bits per byte, over k for each mechanism. A bar is
 the standard deviation over seeds; a dot without a bar is one seed. `runs` draws the same of recipes/results/runs.tsv, for one
-kind of processor. `lengths` draws a measure of recipes/length-rows.sh over the lengths of texts, from the same file. `spans` draws the mean span of runs with adaptive span
-when validation first reaches a number of bits per byte, as recipes/span_at.py prints it. Bits over time are drawn by
-`fovea curves RUN... --over time`."""
+kind of processor. `lengths` draws a measure of recipes/length-rows.sh over the lengths of texts, from the same file. `spans`
+draws the mean span of runs with adaptive span when validation first reaches a number of bits per byte, as recipes/span_at.py
+prints it. Bits over time are drawn by `fovea curves RUN... --over time`."""
 import argparse
 import html
 import pathlib
@@ -20,6 +20,7 @@ import sys
 
 import span_at
 import verdict_files
+import verdict_lengths
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 400, 62, 20, 48
 COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77b0a", "#4a4e69", "#17888f", "#a05a2c"]
@@ -152,23 +153,9 @@ def recorded(data, measure, processor):
         spec = re.fullmatch(r"(full|([\w-]+)\((\d+)(?:,\d+)?\))", run["system"])
         if spec and (run["data"], run["measure"], run["processor"]) == (data, measure, processor):
             found.setdefault(spec[2] or spec[1], {}).setdefault(int(spec[3] or 0), []).append(float(run["value"]))
-    return dict(sorted(some(found, data, measure, processor).items()))
-
-
-def by_length(data, measure, processor):
-    """{system: {length: values of the seeds}} of runs.tsv, for measures with the length where `measure` has *."""
-    found, pattern = {}, re.escape(measure).replace(r"\*", r"(\d+)")
-    for run in verdict_files.table("runs"):
-        length = re.fullmatch(pattern, run["measure"])
-        if length and (run["data"], run["processor"]) == (data, processor):
-            found.setdefault(run["system"], {}).setdefault(int(length[1]), []).append(float(run["value"]))
-    return some(found, data, measure, processor)
-
-
-def some(found, data, measure, processor):
     if not found:
         sys.exit(f"Error: found no runs of the data '{data}' with {measure} on the processor '{processor}'; expected those of runs.tsv")
-    return found
+    return dict(sorted(found.items()))
 
 
 def draw_k(found, title):
@@ -181,11 +168,15 @@ def draw_k(found, title):
     return chart.svg()
 
 
-def draw_lengths(found, options):
-    columns = sorted({length for values in found.values() for length in values})
-    title = "share of answers that are found" if options.measure.startswith("answered") else options.measure.partition("-")[0]
-    chart = Chart(columns, "length of the text", title)
-    chart.curves = [(name, {length: mean(values) for length, values in of_length.items()}) for name, of_length in found.items()]
+def draw_lengths(data, measure):
+    """The measure over the lengths of texts; its name has * in place of the length."""
+    found = verdict_lengths.by_length(verdict_files.table("runs"), data, re.escape(measure).replace(r"\*", r"(\d+)"))
+    if not found:
+        sys.exit(f"Error: found no runs of the data '{data}' with {measure}; expected those of runs.tsv")
+    title = "share of answers that are found" if measure.startswith("answered") else measure.partition("-")[0]
+    chart = Chart(list(found), "length of the text", title)
+    names = dict.fromkeys(name for systems in found.values() for name in systems)
+    chart.curves = [(name, {length: mean(systems[name]) for length, systems in found.items() if name in systems}) for name in names]
     return chart.svg()
 
 
@@ -208,7 +199,7 @@ def drawn(options):
     if options.what == "spans":
         return draw_spans(options.runs, options.bits)
     if options.what == "lengths":
-        return draw_lengths(by_length(options.data, options.measure, options.processor), options)
+        return draw_lengths(options.data, options.measure)
     if options.what == "runs":
         return draw_k(recorded(options.data, options.measure, options.processor), f"{options.measure}, test set")
     found, measure = sweep(options.folder, options.set)
@@ -223,8 +214,8 @@ def main():
     over_k.add_argument("--set", default="test", choices=["test", "valid"])
     for part, measure in ((runs, "BLEU"), (lengths, "answered-*-4")):
         part.add_argument("--data", required=True)
-        part.add_argument("--processor", required=True)
         part.add_argument("--measure", default=measure)
+    runs.add_argument("--processor", required=True)
     spans.add_argument("runs", metavar="RUN", nargs="+")
     spans.add_argument("--bits", type=float, nargs="+", default=[1.4, 1.3, 1.2, 1.1])
     for part in (over_k, runs, lengths, spans):

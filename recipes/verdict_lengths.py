@@ -12,9 +12,9 @@ TABLES = (("recall", r"answered-(\d+)-1", "Share of answers that are found, one 
           ("bytes-1024", r"bits-(\d+)", "Bits per byte, by the length of pieces in bytes", 3, False))
 
 
-def by_length(book, data, pattern):
-    """{length: {system: values of the seeds}} of the processor with most of these runs, in the order of lengths."""
-    runs = [(int(match[1]), run) for run in book.runs if run["data"] == data and (match := re.fullmatch(pattern, run["measure"]))]
+def by_length(rows, data, pattern):
+    """{length: {system: values of the seeds}} of rows of runs.tsv, of the processor with most of these runs, in the order of lengths."""
+    runs = [(int(match[1]), run) for run in rows if run["data"] == data and (match := re.fullmatch(pattern, run["measure"]))]
     places = [run["processor"] for _, run in runs]
     found = {}
     for length, run in sorted(runs, key=lambda each: each[0]):
@@ -44,7 +44,7 @@ def length_tables(book):
     """All tables that have runs, in Markdown."""
     parts = []
     for data, pattern, title, digits, more_is_better in TABLES:
-        found = by_length(book, data, pattern)
+        found = by_length(book.runs, data, pattern)
         if not found:
             continue
         said = verdicts(found, more_is_better)

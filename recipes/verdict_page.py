@@ -143,9 +143,9 @@ def distinct(results):
     """The comparisons of a setting by what is said of them, as in "`topk(2)`: undecided": nothing if all say the same without a reason.
     Those that nobody has run are named where they alone leave the setting undecided."""
     found, statuses = {}, [result.status for result in results]
-    hidden = (EXACT,) if files.together(statuses) == "undecided" not in statuses else (NOT_RUN, EXACT)
+    only_for_them = files.together(statuses) == "undecided" and "undecided" not in statuses
     for result, name in zip(results, told_apart(results)):
-        if result.status not in hidden:
+        if result.status != EXACT and (result.status != NOT_RUN or only_for_them):
             found.setdefault((result.status, result.why), []).append(name)
     if len(found) == 1:
         return [why for _, why in found if why]

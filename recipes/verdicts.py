@@ -9,8 +9,8 @@
     recipes/verdicts.py summary                  verdicts, and core-hours of the runs
 
 `add` takes seed, precision and updates from the run's train.yml and log.jsonl, and its figures from the files that the sweeps
-leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers), or from --measure NAME --value V. After it, `page` brings the pages up to
-date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
+leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers), or from --measure NAME --value V.
+After it, `page` brings the pages up to date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
 import argparse
 import json
 import pathlib

@@ -2,8 +2,8 @@
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
 // Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie, if Bf16Flags says so.
-// Products of pairs, too, are exact in float32 and summed there. AVX-512 adds the two of a pair to the sum one after the
-// other; ARM adds them to each other first.
+// Products of pairs, too, are exact in float32 and summed there. AVX-512 adds the two of a pair to the sum one after
+// the other; ARM adds them to each other first.
 namespace fovea::kernels {
 namespace {
 

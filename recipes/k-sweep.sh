@@ -11,7 +11,7 @@ recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 . "$recipes/demo-common.sh"
 . "$recipes/sweep-common.sh"
-readonly without_k='full sparsemax entmax rela-i rela-g'
+readonly without_k='full sparsemax entmax relu rela-i rela-g'
 readonly rows="$without_k block window dilated global random bigbird topk oow topk-train oow-train"
 
 usage() {
@@ -83,7 +83,7 @@ takes_no_k() {
 spec() {
   case $1 in
   entmax) echo 'entmax(1.5)' ;;
-  full | sparsemax | rela-i | rela-g) echo "$1" ;;
+  full | sparsemax | relu | rela-i | rela-g) echo "$1" ;;
   dilated) echo "dilated($2,2)" ;; # the rate that figure 3 draws; the tables do not give theirs
   *) echo "${1%-train}($2)" ;;
   esac

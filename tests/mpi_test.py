@@ -41,17 +41,20 @@ def errors_in(log):
 
 
 def launched(command, timeout=300):
-    """The launcher's result. Rarely the launcher itself never ends after one of its processes did, or a signal ends it
-    (Open MPI 5.0.11 aborts on its own heap when a process ends while another one connects): it is then asked a second time.
-    A process that a signal ends is not hidden by this: the launcher then exits by itself, with 128 and the signal. Processes
-    that are all there after the timeout hang: that is an error."""
+    """The launcher's result. When a process ends while another one connects, Open MPI 5.0.11 names the process and its exit
+    code, and then often aborts on its own heap: the result has that exit code. Rarely the launcher never ends after one of
+    its processes did, or a signal ends it before it names one: it is then asked a second time. A process that a signal ends
+    is not hidden by this: the launcher then exits by itself, with 128 and the signal. Processes that are all there after the
+    timeout hang: that is an error."""
     count = int(command[command.index("-n") + 1])
     for _ in range(2):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
-                if process.returncode >= 0:
-                    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+                named = re.search(r"Process name: \[.*\]\s+Exit code: +(\d+)\n", errors) if process.returncode < 0 else None
+                if process.returncode >= 0 or named:
+                    returncode = int(named[1]) if named else process.returncode
+                    return subprocess.CompletedProcess(command, returncode, output, errors)
                 living, report = [], f"signal {-process.returncode} ended the launcher {command}:\n{output}{errors}"
             except subprocess.TimeoutExpired:
                 states = subprocess.run(["ps", "-o", "pid=,stat=,wchan=,args=", "--ppid", str(process.pid)], capture_output=True,

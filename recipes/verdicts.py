@@ -9,7 +9,8 @@
     recipes/verdicts.py summary                  verdicts, and core-hours of the runs
 
 `add` takes seed, precision and updates from the run's train.yml and log.jsonl, and its figures from the files that the sweeps
-leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers), or from --measure NAME --value V.
+leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers, and of its attention heads.json, from
+`fovea analyze --json`, and null-TEST.json, from `fovea filter --json`), or from --measure NAME --value V.
 After it, `page` brings the pages up to date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
 import argparse
 import json
@@ -26,6 +27,8 @@ import verdict_rule as rule
 PAGES = ("docs/results.md", "README.md")
 TRIALS, SEED = 4000, 1
 F1_TOTAL = re.compile(r"with (\d+) phrases; found: (\d+) phrases; correct: (\d+)")
+HEADS = {"zeros": "mean_zeros", "diversity": "diversity", "diversity-tau-0.1": "diversity_tau_0.1", "nulls": "mean_null_rate",
+         "null-layer": "null_rate"}  # the measure, and its name in what `fovea analyze` prints of a layer
 F1_TYPE = re.compile(r"^ *(\w+): precision: *([\d.]+)%; recall: *([\d.]+)%; FB1: *[\d.]+ +(\d+)", re.MULTILINE)
 
 
@@ -87,9 +90,23 @@ def figures_of(run):
         yield "", f"bits-{file.stem}", file.read_text(encoding="utf-8").split()[0]
     for file in sorted(run.glob("*-*.answers"), key=lambda file: [int(number) for number in file.stem.split("-")]):
         yield "", f"answered-{file.stem}", re.search(r"^answered (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    if (file := run / "heads.json").exists():
+        yield from head_figures(json.loads(file.read_text(encoding="utf-8"))["records"])
+    for file in sorted(run.glob("null-*.json")):
+        yield "", f"null-auc-{file.stem.removeprefix('null-')}", f"{json.loads(file.read_text(encoding='utf-8'))['auc']:.3f}"
     if (file := run / "f1").exists():
         for measure, number in f1_figures(file.read_text(encoding="utf-8")):
             yield "", measure, f"{number:.4f}"
+
+
+def head_figures(records):
+    """Of each measure of attention, a number for each layer: encoder, decoder and cross-attention, from the first layer. A measure is
+    left out where a layer has none of it, as no other tau was asked for."""
+    layers = [record for record in records if record["head"] == 0]
+    for measure, name in HEADS.items():
+        values = [record.get(name) for record in layers]
+        if None not in values:
+            yield "", measure, " ".join(f"{value:.4f}" for value in values)
 
 
 def f1_figures(text):

@@ -61,6 +61,18 @@ class Commands(ResultTables):
         self.refused("add", "--data", "d", "--measure", "AER", names, says="got one of them; expected both")
         self.assertEqual((self.results / "runs.tsv").read_bytes(), before)
 
+    def test_add_heads(self):
+        """A number for each layer, of all of its heads; without the other tau, that measure is left out."""
+        heads = [{"kind": "encoder", "head": 0, "mean_zeros": 0.25, "diversity": 1.0, "mean_null_rate": 0.125, "null_rate": 0},
+                 {"kind": "encoder", "head": 1, "mean_zeros": 0.5, "diversity": None, "mean_null_rate": 0.5, "null_rate": 0.5},
+                 {"kind": "cross", "head": 0, "mean_zeros": 0.75, "diversity": 0.5, "mean_null_rate": 0.0, "null_rate": 0}]
+        run = self.finished_run("rela-g-seed2", 2, heads_json=json.dumps({"records": heads}))
+        (run / "null-shuffled.json").write_text('{"auc": 0.51116}')
+        self.assertEqual(self.call("add", "--data", "d", run).stdout,
+                         "added rela-g, seed 2: zeros 0.2500 0.7500\nadded rela-g, seed 2: diversity 1.0000 0.5000\n"
+                         "added rela-g, seed 2: nulls 0.1250 0.0000\nadded rela-g, seed 2: null-layer 0.0000 0.0000\n"
+                         "added rela-g, seed 2: null-auc-shuffled 0.511\n")
+
     def test_lengths(self):
         """Means by length, and verdicts against full attention with enough seeds; bits are better if they are fewer."""
         with open(self.results / "settings.tsv", "a", encoding="utf-8") as file:

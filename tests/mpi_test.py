@@ -51,9 +51,10 @@ def launched(command, timeout=300):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
-                named = re.search(r"Process name: \[.*\]\s+Exit code: +(\d+)\n", errors) if process.returncode < 0 else None
-                if process.returncode >= 0 or named:
-                    returncode = int(named[1]) if named else process.returncode
+                returncode = process.returncode
+                if returncode < 0 and (named := re.search(r"Process name: \[.*\]\s+Exit code: +(\d+)\n", errors)):
+                    returncode = int(named[1])
+                if returncode >= 0:
                     return subprocess.CompletedProcess(command, returncode, output, errors)
                 living, report = [], f"signal {-process.returncode} ended the launcher {command}:\n{output}{errors}"
             except subprocess.TimeoutExpired:

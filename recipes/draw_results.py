@@ -8,9 +8,9 @@
 
 `k` draws the finished runs of recipes/k-sweep.sh --output FOLDER: BLEU, or bits per byte, over k for each mechanism. A bar is
 the standard deviation over seeds; a dot without a bar is one seed. `runs` draws the same of recipes/results/runs.tsv, for one
-kind of processor. `lengths` draws a measure of recipes/length-rows.sh over the lengths of texts, from the same file. `spans`
-draws the mean span of runs with adaptive span when validation first reaches a number of bits per byte, as recipes/span_at.py
-prints it. Bits over time are drawn by `fovea curves RUN... --over time`."""
+kind of processor. `lengths` draws a measure of recipes/length-rows.sh over the lengths of texts, from the same file: a line is
+the mean over seeds, a pale dot one seed. `spans` draws the mean span of runs with adaptive span when validation first reaches
+a number of bits per byte, as recipes/span_at.py prints it. Bits over time are drawn by `fovea curves RUN... --over time`."""
 import argparse
 import html
 import pathlib
@@ -41,9 +41,11 @@ class Chart:
         self.columns, self.x_title, self.y_title = columns, x_title, y_title
         self.curves = []  # (name, {column: (value, deviation or None)})
         self.levels = []  # (name, (value, deviation or None)): lines from side to side
+        self.seeds = {}  # {name of a curve: {column: values}}: dots beside the curve
 
     def range(self):
         values = [value for _, curve in self.curves for value in curve.values()] + [value for _, value in self.levels]
+        values += [(value, None) for columns in self.seeds.values() for of_seeds in columns.values() for value in of_seeds]
         low = min(value - (deviation or 0) for value, deviation in values)
         high = max(value + (deviation or 0) for value, deviation in values)
         margin = 0.06 * (high - low) or 0.5
@@ -88,6 +90,14 @@ class Chart:
                        f'stroke="{colour}"/>')
             yield f'<circle cx="{x:.1f}" cy="{self.y(value):.2f}" r="3.5" fill="{colour}"/>'
 
+    def dots(self):
+        """The seeds of a curve stand a little to the side, each curve at another place, so that none hides the others."""
+        for place, ((name, _), colour) in enumerate(zip(self.curves, COLOURS)):
+            for column, values in self.seeds.get(name, {}).items():
+                x = self.x(column) + 4 * (place - (len(self.curves) - 1) / 2)
+                for value in values:
+                    yield f'<circle class="seed" cx="{x:.1f}" cy="{self.y(value):.2f}" r="2.5" fill="{colour}" fill-opacity="0.5"/>'
+
     def labels(self):
         """The names at the right of the chart, moved apart where they would cover one another. A thin line leads from the end of
         each curve to its name."""
@@ -118,6 +128,7 @@ class Chart:
             lines += self.level(*value)
         for (_, values), colour in zip(self.curves, COLOURS):
             lines += self.curve(values, colour)
+        lines += self.dots()
         return "\n".join([*lines, *self.labels(), "</svg>\n"])
 
 
@@ -176,7 +187,9 @@ def draw_lengths(data, measure):
     title = "share of answers that are found" if measure.startswith("answered") else measure.partition("-")[0]
     chart = Chart(list(found), "length of the text", title)
     names = dict.fromkeys(name for systems in found.values() for name in systems)
-    chart.curves = [(name, {length: mean(systems[name]) for length, systems in found.items() if name in systems}) for name in names]
+    chart.seeds = {name: {length: systems[name] for length, systems in found.items() if name in systems} for name in names}
+    chart.curves = [(name, {length: (statistics.fmean(values), None) for length, values in of_lengths.items()})
+                    for name, of_lengths in chart.seeds.items()]
     return chart.svg()
 
 

@@ -12,7 +12,9 @@
 #   Bits at length N are those of pieces of N bytes, of which the first half was scored before (fovea score --context N/2
 #   --stride N/2).
 # - recipes/recall.py describes associative recall, recipes/recall.yml the model, whose positions stop counting at 16.
-# - Milliseconds of an update are elapsed time, fair only if nothing else runs. The last table is that of fovea analyze --cost.
+# - Time and memory are those of a few updates, each with as many bytes as in training, in segments of each length: the median
+#   of the updates of a round, and the peak of the process. The mechanisms take turns, after all trainings. Fair only if nothing
+#   else runs; remove the folder OUTPUT/timing to measure again.
 set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
@@ -27,7 +29,9 @@ Usage: recipes/length-rows.sh [--text TRAIN VALID TEST] [--recall] [options]
   --recall             associative recall; one of the two is needed
   --rows SPEC ...      mechanisms [full sink gate topk(32) blocktopk(32,4) entmax(1.5)+scaled window(128)+topk(8) rela-g]
   --seeds N ...        one model per seed and mechanism [1 2 3]
-  --lengths N ...      what the language models are scored at [1024 4096 8192]
+  --lengths N ...      what the language models are scored at, and the segments of updates whose time and memory are
+                       measured [1024 4096 8192]
+  --rounds N           of these measurements [3]
   --recall-lengths N ...  what recall is asked at [256 512 1024 2048 4096 8192]
   --made N             documents to train recall on [40000]
   --asked N            documents of each length of recall [100]
@@ -40,7 +44,7 @@ TEXT
 
 text=() recall=() rows=(full sink gate 'topk(32)' 'blocktopk(32,4)' 'entmax(1.5)+scaled' 'window(128)+topk(8)' rela-g)
 seeds=(1 2 3) lengths=(1024 4096 8192) recall_lengths=(256 512 1024 2048 4096 8192) made=40000 asked=100 updates= options=()
-output=build/length-rows finished=() average=no digits=3
+output=build/length-rows rounds=3 finished=() average=no digits=3
 
 check() {
   check_program
@@ -48,8 +52,8 @@ check() {
   [ $((${#text[@]} + ${#recall[@]})) -gt 0 ] || fail "--text and --recall: got neither; expected one of them, or both"
   [ ${#text[@]} -eq 0 ] || check_files --text 3 'three files, for training, validation and test' "${text[@]}"
   for row in "${text[@]}"; do [ -f "$row" ] || fail "--text: cannot read '$row'; expected a file"; done
-  check_counts '--seeds, --lengths, --recall-lengths, --made, --asked and --updates' "${seeds[@]}" "${lengths[@]}" "${recall_lengths[@]}" \
-    "$made" "$asked" "${updates:-1}"
+  check_counts '--seeds, --lengths, --recall-lengths, --made, --asked, --updates and --rounds' "${seeds[@]}" "${lengths[@]}" \
+    "${recall_lengths[@]}" "$made" "$asked" "${updates:-1}" "$rounds"
   for row in "${rows[@]}"; do
     words=$("$fovea" spec "$row" --length 1 --causal 2>&1 >/dev/null) || fail "--rows: $(sed -n '1s/^Error: //p' <<<"$words")"
   done
@@ -64,10 +68,34 @@ bits() {
     sed -n 's/^bits-per-byte //p'
 }
 
-# milliseconds: of an update of the run, without validation.
+# peak COMMAND...: runs it, and prints the most memory that it held at a time, in MiB.
+peak() {
+  python3 -c 'import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=sys.stderr)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+sys.exit(code)' "$@"
+}
+
+# milliseconds: the median of the updates in the log; the first two find memory and code that is not there yet.
 milliseconds() {
-  sed -n 's/.*"event":"train".*"updates":\([0-9]*\),.*"seconds":\([^,]*\),.*/\1 \2/p' "$run/log.jsonl" |
-    awk '{ updates = $1; seconds += $2 } END { printf "%.1f\n", 1000 * seconds / updates }'
+  sed -n 's/.*"event":"train".*"seconds":\([^,]*\),.*/\1/p' "$run/log.jsonl" | sed 1,2d | sort -g |
+    awk '{ seconds[NR] = $1 } END { printf "%.1f\n", 500 * (seconds[int((NR + 1) / 2)] + seconds[int(NR / 2) + 1]) }'
+}
+
+# time_updates SPEC SEED: the time and the memory of five updates without validation, for each length.
+time_updates() {
+  local length bytes
+  bytes=$(($(setting mini-batch "$recipes/english-bytes.yml") * $(setting segment-length "$recipes/english-bytes.yml")))
+  for length in "${lengths[@]}"; do
+    [ ! -f "$run/$length.ms" ] || continue
+    mkdir -p "$run"
+    keep "$run/$length.MiB" peak "$fovea" train --model "$run/timed" --overwrite -c "$recipes/english-bytes.yml" \
+      --transformer-positions alibi --train-sets "${text[0]}" --attention "$1" --seed "$2" "${options[@]}" \
+      --segment-length "$length" --mini-batch $((bytes > length ? bytes / length : 1)) --after-batches 5 --disp-freq 1 --quiet
+    cp "$run/timed/"{train.yml,log.jsonl} "$run"
+    keep "$run/$length.ms" milliseconds
+    rm -rf "$run/timed"
+  done
 }
 
 make_text() {
@@ -77,7 +105,6 @@ make_text() {
   for length in "${lengths[@]}"; do
     [ -f "$run/$length.bits" ] || keep "$run/$length.bits" bits "$length"
   done
-  [ -f "$run/update.ms" ] || keep "$run/update.ms" milliseconds
 }
 
 # recall_text FILE OPTION...: made once.
@@ -129,12 +156,11 @@ table() {
   done
   echo
 }
-text_cell() {
-  if [ "$2" = 'ms an update' ]; then digits=1 cell text "$1" update.ms ''; else cell text "$1" "$2.bits" ''; fi
-}
+text_cell() { cell text "$1" "$2.bits" ''; }
+time_cell() { digits=0 cell timing "$1" "$2.$unit" ''; }
 recall_cell() { cell recall "$1" "$2-$queries.answers" 'answered '; }
 
-read_options recall! finished! text rows seeds lengths recall-lengths made asked updates output -- "$@"
+read_options recall! finished! text rows seeds lengths recall-lengths made asked updates rounds output -- "$@"
 folder=$output
 check
 check_settings "${text[@]:--}" "$made" "$asked" "${updates:--}" "${options[@]}"
@@ -151,14 +177,27 @@ if [ ${#finished[@]} -eq 0 ]; then
       done
     done
   done
+  for round in ${text:+$(seq "$rounds")}; do
+    for row in "${rows[@]}"; do
+      run=$(place timing "$row" "$round")
+      say "time and memory: $row, round $round"
+      time_updates "$row" "$round"
+      [ -f "$run/system" ] || keep "$run/system" echo "$row"
+    done
+  done
 fi
 
 spread=
 [ ${#seeds[@]} -eq 1 ] || spread=", mean and (standard deviation) of ${#seeds[@]} seeds"
 {
   if [ ${#text[@]} -gt 0 ]; then
-    columns=("${lengths[@]}" 'ms an update')
+    columns=("${lengths[@]}")
     table "Bits per byte by length$spread" text_cell
+    of_seeds=("${seeds[@]}")
+    mapfile -t seeds < <(seq "$rounds")
+    unit=ms table "Milliseconds of an update by the length of its segments" time_cell
+    unit=MiB table "MiB of memory of the same" time_cell
+    seeds=("${of_seeds[@]}")
     run=$(place text "${rows[0]}" "${seeds[0]}")
     [ ! -f "$run/done" ] || {
       printf '\nWork of a sequence\n\n'

@@ -6,10 +6,13 @@ import statistics
 import verdict_rule as rule
 
 BASELINE = "full"
-# (data, the pattern of its measures with the length in the first group, the title, digits, whether more is better)
-TABLES = (("recall", r"answered-(\d+)-1", "Share of answers that are found, one question, by words of the text", 2, True),
-          ("recall", r"answered-(\d+)-4", "The same, four questions", 2, True),
-          ("bytes-1024", r"bits-(\d+)", "Bits per byte, by the length of pieces in bytes", 3, False))
+# (data, the pattern of its measures with the length in the first group, the title, digits, the sign of what is better, or 0 without
+# verdicts)
+TABLES = (("recall", r"answered-(\d+)-1", "Share of answers that are found, one question, by words of the text", 2, 1),
+          ("recall", r"answered-(\d+)-4", "The same, four questions", 2, 1),
+          ("bytes-1024", r"bits-(\d+)", "Bits per byte, by the length of pieces in bytes", 3, -1),
+          ("bytes-time", r"ms-(\d+)", "Milliseconds of an update of 8,192 bytes, by the length of its segments", 0, 0),
+          ("bytes-time", r"MiB-(\d+)", "MiB of memory of the same", 0, 0))
 
 
 def by_length(rows, data, pattern):
@@ -23,14 +26,14 @@ def by_length(rows, data, pattern):
     return found
 
 
-def verdicts(found, more_is_better):
+def verdicts(found, sign):
     """{(length, system): better, worse or undecided, against full attention}: of all with enough seeds, by Holm over the table."""
     estimates = {(length, name): rule.estimate(systems, name, BASELINE) for length, systems in found.items() for name, values in systems.items()
                  if name != BASELINE and min(len(values), len(systems.get(BASELINE, ()))) >= rule.SEEDS}
     adjusted = rule.holm([each.two_sided() for each in estimates.values()])
     words = {"holds": "better", "does not hold": "worse"}
     return {key: words.get(word, word) for (key, each), p in zip(estimates.items(), adjusted)
-            for word in [rule.by_difference(each, p, 1 if more_is_better else -1)]}
+            for word in [rule.by_difference(each, p, sign)]}
 
 
 def cell(values, digits, verdict):
@@ -43,14 +46,14 @@ def cell(values, digits, verdict):
 def length_tables(book):
     """All tables that have runs, in Markdown."""
     parts = []
-    for data, pattern, title, digits, more_is_better in TABLES:
+    for data, pattern, title, digits, sign in TABLES:
         found = by_length(book.runs, data, pattern)
         if not found:
             continue
-        said = verdicts(found, more_is_better)
+        said = verdicts(found, sign) if sign else {}
         names = sorted(dict.fromkeys(name for systems in found.values() for name in systems), key=lambda name: name != BASELINE)
         seeds = {name: max(len(systems.get(name, ())) for systems in found.values()) for name in names}
-        lines = [f"| {title} | seeds | " + " | ".join(f"{length:,}" for length in found) + " |", "|---|---|" + "---|" * len(found)]
+        lines = [f"| {title} | {'seeds' if sign else 'rounds'} | " + " | ".join(f"{length:,}" for length in found) + " |", "|---|---|" + "---|" * len(found)]
         for name in names:
             cells = (cell(systems.get(name), digits, said.get((length, name))) for length, systems in found.items())
             lines.append(f"| `{name}` | {seeds[name]} | " + " | ".join(cells) + " |")

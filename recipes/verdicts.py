@@ -9,8 +9,8 @@
     recipes/verdicts.py summary                  verdicts, and core-hours of the runs
 
 `add` takes seed, precision and updates from the run's train.yml and log.jsonl, and its figures from the files that the sweeps
-leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH-QUESTIONS.answers, and of its attention heads.json, from
-`fovea analyze --json`, and null-TEST.json, from `fovea filter --json`), or from --measure NAME --value V.
+leave there (f1, test.bleu, valid.bleu, test.bits, LENGTH.bits, LENGTH.ms, LENGTH.MiB, LENGTH-QUESTIONS.answers, and of its
+attention heads.json, from `fovea analyze --json`, and null-TEST.json, from `fovea filter --json`), or from --measure NAME --value V.
 After it, `page` brings the pages up to date. recipes/results/README.md explains the files; tests/verdicts_test.py recomputes every verdict."""
 import argparse
 import json
@@ -86,8 +86,9 @@ def figures_of(run):
                 yield mark, measure.replace("BLEU", "BERTScore"), file.read_text(encoding="utf-8").split()[0]
         if (file := run / f"{name}.bits").exists():
             yield "", measure.replace("BLEU", "bits"), file.read_text(encoding="utf-8").split()[0]
-    for file in sorted(run.glob("[1-9]*.bits"), key=lambda file: int(file.stem)):
-        yield "", f"bits-{file.stem}", file.read_text(encoding="utf-8").split()[0]
+    for kind in ("bits", "ms", "MiB"):
+        for file in sorted(run.glob(f"[1-9]*.{kind}"), key=lambda file: int(file.stem)):
+            yield "", f"{kind}-{file.stem}", file.read_text(encoding="utf-8").split()[0]
     for file in sorted(run.glob("*-*.answers"), key=lambda file: [int(number) for number in file.stem.split("-")]):
         yield "", f"answered-{file.stem}", re.search(r"^answered (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)[1]
     if (file := run / "heads.json").exists():

@@ -132,20 +132,27 @@ class Lengths(Rows):
         output = PLACE.folder / "lengths"
         command = [RECIPES / "length-rows.sh", "--output", output, "--text", TEXT, TEXT, TEXT, "--recall", "--rows", "full", "topk(4)",
                    "--seeds", 1, 2, "--lengths", 64, 128, "--recall-lengths", 100, 300, "--made", 50, "--asked", 3, "--updates", 2,
-                   "--options", *self.SMALL]
+                   "--rounds", 2, "--options", *self.SMALL]
         first = run(*command)
         self.assertEqual(first.returncode, 0, first.stderr)
         number = r" +\d+\.\d{3} \(\d+\.\d{3}\)"
-        bits = rf"{number}{number} +\d+\.\d \(\d+\.\d\)\n"
+        whole = r"(?: +\d+ \(\d+\)){2}\n"
+        cost = "".join(rf"\n{title} .*\n\n +64 +128\nfull{whole}topk\(4\){whole}" for title in ("Milliseconds of an update", "MiB of memory"))
         answers = "".join(rf"\n\nShare of answers by length, {asked} asked at the end, mean and .* 2 seeds\n\n +100 +300\n"
                           rf"full{number}{number}\ntopk\(4\){number}{number}" for asked in (1, 4))
-        self.assertRegex(first.stdout, rf"^Bits per byte by length, .*\n\n +64 +128 +ms an update\nfull{bits}topk\(4\){bits}\n"
+        self.assertRegex(first.stdout, rf"^Bits per byte by length, .*\n\n +64 +128\nfull{number}{number}\ntopk\(4\){number}{number}\n{cost}\n"
                                        rf"Work of a sequence\n\nspec +length .*\n(?:(?:full|topk\(4\)) +(?:64|128) .*\n){{4}}(?:.*\n)+?.*{answers}\n$")
         model = output / "text" / "topk-4-seed2"
         self.assertEqual((model / "system").read_text(), "topk(4)\n")
         self.assertEqual([self.setting(model, name) for name in ("attention", "transformer-positions", "seed")], ["topk(4)", "alibi", "2"])
         scored = checked("score", "--model", model, "--train-sets", TEXT, "--context", 64, "--stride", 64, "--quiet").stdout
         self.assertIn(f"bits-per-byte {(model / '128.bits').read_text()}", scored)
+
+        # Five updates were timed, with as many bytes as in training, and their model is not kept.
+        timing = output / "timing" / "topk-4-seed2"
+        self.assertEqual(sorted(file.name for file in timing.iterdir()), ["128.MiB", "128.ms", "64.MiB", "64.ms", "log.jsonl", "system", "train.yml"])
+        self.assertGreater(int((timing / "128.MiB").read_text()), 50)  # the libraries alone have more
+        self.assertEqual([self.setting(timing, name) for name in ("segment-length", "mini-batch", "seed")], ["128", "32", "2"])
 
         # The answers are those of the units that fovea score prints, counted here by their places: a document has 300 units and
         # an empty line.

@@ -67,10 +67,13 @@ TEST_F(KernelChoiceTest, GivesListsOfBlocksToTheKernelThatGoesThroughThem) {
   AttentionProblem p = problem("full", {700, 5});
   p.given = {.block = 64, .count = 3, .heads = ListHeads::kOfQueries};
   EXPECT_EQ(chosen_kernels(p), "cpu-blocks 700, cpu-rows 5");
+  p.spec = parse_attention("softcap(50)");
+  p.offsets = {.by_head = {-699, 700}, .by_query = {-16, 17}};  // as of ALiBi and of Shaw's positions
+  EXPECT_EQ(chosen_kernels(p), "cpu-blocks 700, cpu-rows 5");
   p.given.block = 8;
   EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5");
   p.given.block = 64;
-  p.spec = parse_attention("softcap(50)");
+  p.offsets.product = {-699, 700};  // as of Transformer-XL
   EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5");
 }
 

@@ -7,6 +7,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
+#include "fovea/kernels/attention/cpu/offsets.h"
 
 namespace fovea::kernels {
 namespace {
@@ -21,10 +22,10 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.given.block < kLeastKeysOfBlock) {
     reasons.push_back(cat("the lists name blocks of ", problem.given.block, " keys, fewer than ", kLeastKeysOfBlock));
   }
-  if (problem.offsets.any()) reasons.emplace_back("scores or sums by distance");
+  if (problem.offsets.product.count > 0) reasons.emplace_back("products by distance");
+  if (problem.offsets.sums.count > 0) reasons.emplace_back("sums of weights by distance");
   if (!problem.spec.pairs().is_full()) reasons.emplace_back("the spec has a pattern");
   refuse_selection(problem.spec, reasons);
-  refuse_cap(problem.spec, reasons);
   const Transform& transform = problem.spec.transform;
   if (!std::holds_alternative<Softmax>(transform) && !std::holds_alternative<Sink>(transform)) {
     reasons.emplace_back("the transform is not softmax");
@@ -120,7 +121,7 @@ struct BlocksUnit {
   std::vector<BlocksTask> parts = {};
   std::vector<QueriesByBlock> by_head = {};
   std::vector<BlockQueries> chosen = {};
-  Aligned<float> rows = {}, sums = {};
+  Aligned<float> rows = {}, sums = {}, terms = {};
 };
 
 int64_t queries_of(const BlocksUnit& unit) { return unit.whole.heads * unit.whole.sequence->q_length; }
@@ -162,6 +163,12 @@ void cut(const AttentionProblem& problem, BlocksUnit& unit) {
   }
 }
 
+// Gradients that all sequences of a head add to, in the order of these.
+struct BlocksShared {
+  std::vector<double> sinks;    // [H]
+  std::vector<double> by_head;  // [H, count], empty unless wanted
+};
+
 // The stages of the units of a wave.
 template <class Level>
 class BlocksWave {
@@ -173,8 +180,8 @@ class BlocksWave {
     }
   }
 
-  // Adds to the gradients of the heads' sinks [H], and gives the units' buffers back.
-  void run(std::vector<double>& grad_sinks) {
+  // Adds to the gradients that all sequences of a head share, and gives the units' buffers back.
+  void run(BlocksShared& shared) {
     const int64_t padded = padded_to(Level::lanes(), call_.problem->head_dim);
     for (BlocksUnit& unit : units_) {
       unit.rows = aligned<float>(std::max<int64_t>(queries_of(unit) * floats_of_row(padded), 1));
@@ -193,12 +200,8 @@ class BlocksWave {
       BlocksUnit& unit = units_[u];
       for (const QueriesByBlock& own : unit.by_head) unit.chosen.push_back(own.get());
       cut(*call_.problem, unit);
-      const int64_t floats = padded_to(16, queries_of(unit) * padded);
-      unit.sums = aligned<float>(std::max<int64_t>(floats * std::ssize(unit.parts), 1));
-      for (size_t part = 0; part < unit.parts.size(); ++part) {
-        unit.parts[part].sums = unit.sums.get() + static_cast<int64_t>(part) * floats;
-        parts.push_back({u, static_cast<int64_t>(part)});
-      }
+      give_sums(unit, padded);
+      for (int64_t part = 0; part < std::ssize(unit.parts); ++part) parts.push_back({u, part});
     }
     executor_.run(std::ssize(parts), [&](int64_t i, int worker) {
       const auto& [unit, part] = parts[static_cast<size_t>(i)];
@@ -208,13 +211,13 @@ class BlocksWave {
     executor_.run(std::ssize(heads_), [&](int64_t i, int) {
       const BlocksTask task = head_of(i, padded);
       const auto& [unit, head] = heads_[static_cast<size_t>(i)];
-      std::vector<float*> shares;
+      const int64_t terms = terms_of(*task.sequence).end;
+      std::vector<BlocksShare> shares;
       for (const BlocksTask& part : units_[unit].parts)
-        shares.push_back(part.sums + head * task.sequence->q_length * padded);
-      Level::join(call_, task, shares.data(), std::ssize(shares));
+        shares.push_back({part.sums + head * task.sequence->q_length * padded, part.terms + head * terms});
+      Level::join(call_, task, shares);
     });
-    for (size_t i = 0; i < heads_.size(); ++i)
-      grad_sinks[static_cast<size_t>(units_[heads_[i].unit].whole.head + heads_[i].index)] += own_sinks[i];
+    for (size_t i = 0; i < heads_.size(); ++i) add_shared(heads_[i], own_sinks[i], shared);
     for (BlocksUnit& unit : units_) unit = {};
   }
 
@@ -223,6 +226,33 @@ class BlocksWave {
     size_t unit;
     int64_t index;  // of a head or a part
   };
+  BlocksTermSums terms_of(const Sequence& sequence) const {
+    return {*call_.problem, call_.backward->grad_terms, sequence};
+  }
+  // The room of each part's sums.
+  void give_sums(BlocksUnit& unit, int64_t padded) const {
+    const int64_t floats = padded_to(16, queries_of(unit) * padded), parts = std::ssize(unit.parts);
+    const int64_t terms = padded_to(16, unit.whole.heads * terms_of(*unit.whole.sequence).end);
+    unit.sums = aligned<float>(std::max<int64_t>(floats * parts, 1));
+    unit.terms = aligned<float>(std::max<int64_t>(terms * parts, 1));
+    for (int64_t part = 0; part < parts; ++part) {
+      BlocksTask& task = unit.parts[static_cast<size_t>(part)];
+      task.sums = unit.sums.get() + part * floats, task.terms = unit.terms.get() + part * terms;
+    }
+  }
+  void add_shared(const Place& place, double sink, BlocksShared& shared) const {
+    const BlocksUnit& unit = units_[place.unit];
+    const int64_t head = unit.whole.head + place.index;
+    shared.sinks[static_cast<size_t>(head)] += sink;
+    if (shared.by_head.empty()) return;
+    const OffsetRange& range = call_.problem->offsets.by_head;
+    const BlocksTermSums terms = terms_of(*unit.whole.sequence);
+    double* to = shared.by_head.data() + head * range.count + terms.by_head_range.first - range.first;
+    for (const BlocksTask& part : unit.parts) {
+      const float* from = part.terms + place.index * terms.end + terms.by_head;
+      for (int64_t o = 0; o < terms.by_head_range.count; ++o) to[o] += from[o];
+    }
+  }
   // All queries of a head.
   BlocksTask head_of(int64_t i, int64_t padded) const {
     const auto& [unit, head] = heads_[static_cast<size_t>(i)];
@@ -242,7 +272,9 @@ class BlocksWave {
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const BlocksCall call{.problem = &problem, .backward = &in};
-  std::vector<double> grad_sinks(static_cast<size_t>(problem.num_heads));
+  BlocksShared shared{.sinks = std::vector<double>(static_cast<size_t>(problem.num_heads)), .by_head = {}};
+  if (in.grad_terms.by_head != nullptr)
+    shared.by_head.resize(static_cast<size_t>(problem.num_heads * problem.offsets.by_head.count));
   with_isa([&](auto tag) {
     using Level = BlocksKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(executor.num_threads(), Level::backward_scratch(call));
@@ -256,14 +288,22 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
              (floats < kFloatsOfWave || end - begin < static_cast<size_t>(executor.num_threads())))
         floats += queries_of(units[end++]) * padded;
       BlocksWave<Level> wave(call, std::span(units).subspan(begin, end - begin), executor, scratch);
-      wave.run(grad_sinks);
+      wave.run(shared);
     }
   });
-  if (in.grad_alpha == nullptr) return;
-  for (size_t head = 0; head < grad_sinks.size(); ++head) in.grad_alpha[head] = static_cast<float>(grad_sinks[head]);
+  const auto narrow = [](double x) { return static_cast<float>(x); };
+  if (in.grad_alpha != nullptr) std::ranges::transform(shared.sinks, in.grad_alpha, narrow);
+  std::ranges::transform(shared.by_head, in.grad_terms.by_head, narrow);
 }
 
 }  // namespace
+
+BlocksTermSums::BlocksTermSums(const AttentionProblem& problem, const OffsetGradients& wanted,
+                               const Sequence& sequence) {
+  if (wanted.by_query.data != nullptr) by_head = sequence.q_length * problem.offsets.by_query.count;
+  if (wanted.by_head != nullptr) by_head_range = met_by(problem.offsets.by_head, problem, sequence);
+  end = by_head + by_head_range.count;
+}
 
 const Kernel kBlocksKernel = {.name = "cpu-blocks",
                               .summary = "softmax over listed blocks of keys, block by block",

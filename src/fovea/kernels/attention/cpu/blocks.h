@@ -29,8 +29,16 @@ struct BlocksTask {
   int64_t head = 0, heads = 1;
   int64_t begin = 0, end = 0;
   // Backward, of each of the task's heads: what it reads of a query, [heads][q_length][floats_of_row()]; the part's
-  // share of dQ, [heads][q_length][padded head_dim].
-  float *rows = nullptr, *sums = nullptr;
+  // share of dQ, [heads][q_length][padded head_dim], and of the gradients of terms, [heads][BlocksTermSums::end].
+  float *rows = nullptr, *sums = nullptr, *terms = nullptr;
+};
+
+// The gradients of terms by offset that a part sums for one head, as far as they are wanted: of the term by query
+// [q_length][count], and then of that by head, for the offsets that the sequence meets.
+struct BlocksTermSums {
+  BlocksTermSums(const AttentionProblem& problem, const OffsetGradients& wanted, const Sequence& sequence);
+  OffsetRange by_head_range;
+  int64_t by_head = 0, end = 0;  // floats before it, and in all
 };
 
 // A query, behind it the gradient of its output, then its maximum, 1 / sum and dO . O: side by side, as they are
@@ -43,6 +51,11 @@ struct BlockQueries {
   const int32_t *first = nullptr, *queries = nullptr;
   int64_t count(int64_t block) const { return first[block + 1] - first[block]; }
   const int32_t* of(int64_t block) const { return queries + first[block]; }
+};
+
+// The sums of one part for a head.
+struct BlocksShare {
+  float *sums = nullptr, *terms = nullptr;
 };
 
 struct BlocksCall {
@@ -61,8 +74,8 @@ struct BlocksKernel {
   static double begin_backward(const BlocksCall& call, const BlocksTask& task, float* scratch);
   // `chosen` holds the queries of each head of the task.
   static void backward(const BlocksCall& call, const BlocksTask& task, const BlockQueries* chosen, float* scratch);
-  // Adds up the shares of a head's dQ and writes it.
-  static void join(const BlocksCall& call, const BlocksTask& task, float* const* shares, int64_t count);
+  // Adds up the shares of a head's dQ and of its term by query, and writes them.
+  static void join(const BlocksCall& call, const BlocksTask& task, std::span<const BlocksShare> shares);
 };
 
 extern const Kernel kBlocksKernel;

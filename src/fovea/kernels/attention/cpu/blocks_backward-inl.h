@@ -1,6 +1,5 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/blocks_common-inl.h"
-#include "fovea/kernels/attention/cpu/offsets-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -10,10 +9,11 @@ struct BlocksBackwardBuffers {
   float *grad_keys, *grad_values;
   float *rows, *grad_queries;  // of gathered queries
   float *weights, *grads;      // scores, then weights; gradients of weights, then of scores
+  float* slopes;               // of capped scores
 };
 
-inline BlocksBackwardBuffers blocks_backward_buffers(Arena& arena, int64_t width) {
-  const int64_t padded = round_up(width, kLanes);
+inline BlocksBackwardBuffers blocks_backward_buffers(Arena& arena, const AttentionProblem& problem) {
+  const int64_t width = problem.head_dim, padded = round_up(width, kLanes);
   return {.key_panels = arena.take(panel_floats(kBlocksColumns, width)),
           .value_panels = arena.take(panel_floats(kBlocksColumns, width)),
           .keys = arena.take(kBlocksColumns * padded),
@@ -22,7 +22,8 @@ inline BlocksBackwardBuffers blocks_backward_buffers(Arena& arena, int64_t width
           .rows = arena.take(kBlockRows * floats_of_row(padded)),
           .grad_queries = arena.take(kBlockRows * padded),
           .weights = arena.take(kBlockRows * kBlockStride),
-          .grads = arena.take(kBlockRows * kBlockStride)};
+          .grads = arena.take(kBlockRows * kBlockStride),
+          .slopes = arena.take(problem.spec.cap ? kBlockRows * kBlockStride : 0)};
 }
 
 // Packs the rows of a head's queries. d sink = -sum of w_sink dO . O over the queries, w_sink =
@@ -31,7 +32,7 @@ inline double begin_blocks_backward(const BlocksCall& call, const BlocksTask& ta
   const AttentionBackward& in = *call.backward;
   const BlocksView view(call, task, task.head, in);
   Arena arena(scratch);
-  const BlocksBackwardBuffers b = blocks_backward_buffers(arena, view.width);
+  const BlocksBackwardBuffers b = blocks_backward_buffers(arena, view.problem);
   const int64_t padded = view.padded;
   const HeadRows queries = view.rows(in.q, task.head), grad_out = view.rows(in.grad_out, task.head);
   const HeadRows saved{in.stats + view.stats_at(0) + 2, view.problem.num_heads * view.stats, Lane::kFloat};
@@ -80,7 +81,9 @@ class BlocksBackwardHead {
         b_(buffers),
         sums_(task.sums + index * view_.sequence.q_length * view_.padded),
         row_floats_(floats_of_row(view_.padded)),
-        rows_(task.rows + index * view_.sequence.q_length * row_floats_) {}
+        rows_(task.rows + index * view_.sequence.q_length * row_floats_),
+        places_(view_.problem, in_.grad_terms, view_.sequence),
+        terms_(task.terms + index * places_.end) {}
 
   // The block's keys are packed: panels, and rows at `keys`.
   void add_rows(const GatheredBlock& block, const float* keys) const {
@@ -93,7 +96,7 @@ class BlocksBackwardHead {
                      block.part());
     weight_grads_.multiply({b_.rows + padded, row_floats_, b_.value_panels, b_.grads, kBlockStride, 1}, block.rows,
                            block.part());
-    view_.mask(block, b_.weights, -kInfinity);
+    view_.finish_scores(block, in_.terms, b_.weights, b_.slopes);
     view_.mask(block, b_.grads, 0);
     for (int64_t r = 0; r < block.rows; ++r) find_gradients(block, r);
     static constexpr float kOne = 1;
@@ -142,6 +145,18 @@ class BlocksBackwardHead {
     if (dropout.threshold > 0) dropout.apply(g, block.part());
     backward_row(DenseSoftmax{}, s, g, block.part().end, {set(numbers[0]), set(numbers[1]), set(numbers[2])});
     if (dropout.threshold > 0) dropout.apply(s, block.part());
+    if (places_.end > 0) add_term_gradients(block, r, g);
+    if (view_.problem.spec.cap) multiply_row(g, b_.slopes + r * kBlockStride, block.part());
+  }
+  // g: the gradients of the scores of row r.
+  void add_term_gradients(const GatheredBlock& block, int64_t r, const float* g) const {
+    const ColumnRange columns = view_.columns_of(block, r);
+    const ColumnOffsets offsets = view_.offsets_of(block, r);
+    if (in_.grad_terms.by_head != nullptr)
+      sum_by_offset(g, columns, offsets, places_.by_head_range, terms_ + places_.by_head);
+    const OffsetRange& by_query = view_.problem.offsets.by_query;
+    if (in_.grad_terms.by_query.data != nullptr)
+      sum_by_offset(g, columns, offsets, by_query, terms_ + block.queries[r] * by_query.count);
   }
 
   const BlocksView view_;
@@ -151,6 +166,8 @@ class BlocksBackwardHead {
   float* sums_;  // dQ of the sequence's queries
   const int64_t row_floats_;
   const float* rows_;  // of the sequence's queries
+  const BlocksTermSums places_;
+  float* terms_;
 };
 
 // dK and dV of the task's blocks of keys under all heads that read them, head after head, and the shares of dQ.
@@ -161,11 +178,13 @@ class BlocksBackwardTask {
         task_(task),
         chosen_(chosen),
         arena_(scratch),
-        b_(blocks_backward_buffers(arena_, call.problem->head_dim)) {}
+        b_(blocks_backward_buffers(arena_, *call.problem)) {}
 
   void run() {
     const BlocksView view(call_, task_, task_.head, *call_.backward);
     fill(task_.sums, 0, task_.heads * view.sequence.q_length * view.padded, 0);
+    const BlocksTermSums places(view.problem, call_.backward->grad_terms, view.sequence);
+    std::fill_n(task_.terms, task_.heads * places.end, 0.0F);
     for (int64_t block = task_.begin; block < task_.end; ++block) {
       each_part(view, block, [&](int64_t begin, int64_t columns) { add_part(view, block, begin, columns); });
     }

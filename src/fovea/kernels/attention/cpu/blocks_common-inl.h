@@ -1,5 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/dense_common-inl.h"
+#include "fovea/kernels/attention/cpu/offsets-inl.h"
 
 // Shared by forward and backward of cpu-blocks: queries brought together, and the keys that they see.
 namespace fovea::kernels {
@@ -31,6 +32,34 @@ struct BlocksView : SequenceView {
   // The number of the block's columns that its row r sees: the first ones.
   int64_t seen_of(const GatheredBlock& block, int64_t r) const {
     return std::clamp<int64_t>(row_of(problem, sequence, block.queries[r]).limit() - block.begin, 0, block.columns);
+  }
+  // The block's columns that its row r sees, and their offsets from its query.
+  ColumnRange columns_of(const GatheredBlock& block, int64_t r) const {
+    return {0, static_cast<int32_t>(seen_of(block, r))};
+  }
+  ColumnOffsets offsets_of(const GatheredBlock& block, int64_t r) const {
+    return {block.begin - (block.queries[r] + sequence.k_length - sequence.q_length), 1, nullptr};
+  }
+  // Products become scores: the soft cap, whose slopes go to `slopes` unless it is null, then the terms by offset, and
+  // minus infinity in the columns that a row does not see.
+  void finish_scores(const GatheredBlock& block, const OffsetTerms& terms, float* s, float* slopes) const {
+    if (problem.spec.cap) {
+      const SoftCap cap(problem.spec.cap->cap);
+      for (int64_t r = 0; r < block.rows; ++r) {
+        cap_row(cap, s + r * kBlockStride, block.part(), slopes == nullptr ? nullptr : slopes + r * kBlockStride);
+      }
+      if (slopes != nullptr) mask(block, slopes, 0);  // what products hold there may be no number
+    }
+    const OffsetRange &by_head = problem.offsets.by_head, &by_query = problem.offsets.by_query;
+    for (int64_t r = 0; r < block.rows && by_head.count > 0; ++r) {
+      add_at_offsets(s + r * kBlockStride, columns_of(block, r), offsets_of(block, r),
+                     {terms.by_head + head * by_head.count, by_head});
+    }
+    for (int64_t r = 0; r < block.rows && by_query.count > 0; ++r) {
+      add_at_offsets(s + r * kBlockStride, columns_of(block, r), offsets_of(block, r),
+                     {float_row(terms.by_query, sequence.q_begin + block.queries[r], head), by_query});
+    }
+    mask(block, s, -kInfinity);
   }
   // Writes `value` over the columns that a row does not see. Later rows see no fewer than the first.
   void mask(const GatheredBlock& block, float* s, float value) const {

@@ -79,6 +79,7 @@ class BlocksForwardTask {
 
   void score(const GatheredBlock& block, const float* left, float* s) const {
     scores_.multiply({left, scores_.stride(), b_.keys, s, kBlockStride, in_.scale}, block.rows, block.part());
+    view_.finish_scores(block, in_.terms, s, nullptr);
   }
 
   // The outputs and the running numbers of the queries come together, are brought up to date, and go back.
@@ -93,7 +94,6 @@ class BlocksForwardTask {
       copy_floats(row_of(at) + padded, padded, b_.out + r * padded);
     }
     score(block, b_.queries, b_.scores);
-    view_.mask(block, b_.scores, -kInfinity);
     const DenseBlock dense{.rows = block.rows, .columns = block.columns};
     DenseSoftmax::weigh(b_.scores, dense, rows, b_.out, padded);
     if (view_.problem.dropout > 0) {
@@ -145,7 +145,6 @@ class BlocksForwardTask {
         pack_keys(begin, columns);
         const GatheredBlock one{&query, 1, begin, columns};
         score(one, b_.queries, b_.again);
-        view_.mask(one, b_.again, -kInfinity);
         DenseSoftmax::weigh(b_.again, {.rows = 1, .columns = columns}, &row, out, padded);
         if (view_.problem.dropout > 0) view_.dropout(query, begin).apply(b_.again, one.part());
         for (int64_t c = 0; c < columns; ++c) {

@@ -34,7 +34,7 @@ int64_t BlocksKernel<kIsa>::forward_scratch(const BlocksCall& call, const Blocks
 template <Isa kIsa>
 int64_t BlocksKernel<kIsa>::backward_scratch(const BlocksCall& call) {
   Arena arena;
-  blocks_backward_buffers(arena, call.problem->head_dim);
+  blocks_backward_buffers(arena, *call.problem);
   return arena.used();
 }
 template <Isa kIsa>
@@ -52,11 +52,20 @@ void BlocksKernel<kIsa>::backward(const BlocksCall& call, const BlocksTask& task
   BlocksBackwardTask(call, task, chosen, scratch).run();
 }
 template <Isa kIsa>
-void BlocksKernel<kIsa>::join(const BlocksCall& call, const BlocksTask& task, float* const* shares, int64_t count) {
-  const int64_t width = call.problem->head_dim, padded = round_up(width, kLanes), rows = task.sequence->q_length;
-  for (int64_t i = 1; i < count; ++i) add_floats(shares[0], shares[i], rows * padded);
-  unpack_rows({shares[0], padded, width}, head_rows(call.backward->grad_q, task.head, call.problem->dtype),
-              {task.sequence->q_begin, 1, nullptr}, rows);
+void BlocksKernel<kIsa>::join(const BlocksCall& call, const BlocksTask& task, std::span<const BlocksShare> shares) {
+  const int64_t width = call.problem->head_dim, padded = round_up(width, kLanes);
+  const int64_t first = task.sequence->q_begin, rows = task.sequence->q_length;
+  const int64_t count = call.problem->offsets.by_query.count;
+  const Rows<float>& by_query = call.backward->grad_terms.by_query;
+  const BlocksShare& all = shares[0];
+  for (const BlocksShare& share : shares.subspan(1)) {
+    add_floats(all.sums, share.sums, rows * padded);
+    if (by_query.data != nullptr) add_floats(all.terms, share.terms, rows * count);
+  }
+  unpack_rows({all.sums, padded, width}, head_rows(call.backward->grad_q, task.head, call.problem->dtype),
+              {first, 1, nullptr}, rows);
+  for (int64_t i = 0; i < rows && by_query.data != nullptr; ++i)
+    std::copy_n(all.terms + i * count, count, float_row(by_query, first + i, task.head));
 }
 
 template struct BlocksKernel<kThisIsa>;

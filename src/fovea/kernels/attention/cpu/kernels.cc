@@ -26,10 +26,6 @@ void refuse_selection(const AttentionSpec& spec, std::vector<std::string>& reaso
   if (spec.selects()) reasons.push_back(std::string("the spec has ").append(name_of(spec.selection)));
 }
 
-void refuse_cap(const AttentionSpec& spec, std::vector<std::string>& reasons) {
-  if (spec.cap) reasons.emplace_back("the spec has softcap");
-}
-
 std::span<const Kernel> cpu_kernels() {
   static const std::vector<Kernel> kAll = {kTopkKernel, kEntmaxKernel, kBlocksKernel, kDenseKernel, kRowsKernel};
   return kAll;

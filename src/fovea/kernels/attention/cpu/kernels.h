@@ -18,8 +18,6 @@ void refuse_named_keys(const AttentionProblem& problem, std::vector<std::string>
 // Adds the selection of a spec as a reason, without the stream behind cat(): short calls would spend a tenth of their
 // time in it.
 void refuse_selection(const AttentionSpec& spec, std::vector<std::string>& reasons);
-// Adds the soft cap of a spec as a reason.
-void refuse_cap(const AttentionSpec& spec, std::vector<std::string>& reasons);
 
 // The kernels of this folder, fastest first.
 std::span<const Kernel> cpu_kernels();

@@ -13,7 +13,7 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
   std::vector<std::string> reasons = refusals_of(problem, kMaxScreenHeadDim);
   if (problem.offsets.product.count > 0) reasons.emplace_back("a product by distance in the scores");
   refuse_named_keys(problem, reasons);
-  refuse_cap(problem.spec, reasons);
+  if (problem.spec.cap) reasons.emplace_back("the spec has softcap");
   return reasons;
 }
 

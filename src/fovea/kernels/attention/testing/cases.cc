@@ -209,18 +209,19 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
-  // A kernel that takes lists of blocks alone gets its cases here.
+  // A kernel that takes lists of blocks alone gets its cases here, every other one with terms.
   constexpr ListHeads kHeads[] = {ListHeads::kOfQueries, ListHeads::kOfKeys, ListHeads::kShared};
   for (int variant = 0; out.empty() || out.back().problem.given.any(); ++variant) {
-    if (variant == 60) break;
-    constexpr std::array kSpecs = {"full", "sink", "sink(3)"};
+    if (variant == 120) break;
+    constexpr std::array kSpecs = {"full", "sink", "sink(3)", "softcap(3)", "softcap(0.7)+sink"};
     const AttentionSpec spec = parse_attention(kSpecs.at(static_cast<size_t>(variant) % kSpecs.size()));
     const auto kind = static_cast<AttentionKind>(variant / 3 % 3);
     const int number = next++;
     Rng own(2028, static_cast<uint64_t>(number));
     Case c{number, problem_of(suite, spec, kind, own), static_cast<Layout>(own.below(3)),
            static_cast<Layout>(own.below(3)), own()};
-    c.problem.given = {16 + variant % 4 * 5, 1 + variant % 5, kHeads[variant % 4 % 3]};
+    c.problem.given = {16 + variant % 4 * 5, 1 + variant / 2 % 7, kHeads[variant % 4 % 3]};
+    if (variant % 2 == 1 && kind != AttentionKind::kCross) c.problem.offsets = draw_offsets(variant / 2, own);
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }

@@ -17,7 +17,7 @@ recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 . "$recipes/demo-common.sh"
 . "$recipes/sweep-common.sh"
-readonly all_rows='full sparsemax entmax rmsnorm rela-i rela-g layernorm gelu leaky encoder decoder cross'
+readonly all_rows='full sparsemax entmax relu rmsnorm rela-i rela-g layernorm gelu leaky encoder decoder cross'
 
 usage() {
   cat <<TEXT
@@ -43,7 +43,7 @@ decoding=(-c "$recipes/wmt14-en-de-rela.translate.yml")
 # attention ROW: options of fovea train, one per line.
 attention() {
   case $1 in
-  full | sparsemax | rela-i | rela-g) printf '%s\n' --attention "$1" ;;
+  full | sparsemax | relu | rela-i | rela-g) printf '%s\n' --attention "$1" ;;
   entmax) printf '%s\n' --attention 'entmax(1.5)' ;;
   rmsnorm) printf '%s\n' --attention relu+rmsnorm ;;
   layernorm) printf '%s\n' --attention relu+gated-layernorm ;;

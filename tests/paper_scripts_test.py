@@ -99,7 +99,7 @@ class Rows(Sweeps):
 
     def test_mistakes(self):
         files = ["--train-sets", *PLACE.sides["train"], "--test-sets", *PLACE.sides["test"]]
-        self.refused("rela-rows.sh", *files, "--rows", "relu", says="--rows: got 'relu'; expected some of full sparsemax")
+        self.refused("rela-rows.sh", *files, "--rows", "swish", says="--rows: got 'swish'; expected some of full sparsemax")
         self.refused("rela-rows.sh", *files[:3], says="--test-sets: got 0 files; expected source and target")
 
 

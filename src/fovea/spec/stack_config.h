@@ -120,7 +120,7 @@ struct StackConfig : RoutingConfig, IndexerConfig, SpanConfig {
             number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
             choice("transformer-norm", &C::transformer_norm,
                    "norm after each block's residual, before the block, or before the block and of its output too, "
-                   "before the residual (sandwich: Gemma 3)",
+                   "before the residual (sandwich: Gemma 2 and 3)",
                    "post|pre|sandwich"),
             choice("transformer-norm-kind", &C::transformer_norm_kind,
                    "layer norm, or division by the root mean square with a gain alone", "layer|rms"),

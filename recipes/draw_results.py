@@ -24,8 +24,8 @@ import verdict_lengths
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 400, 62, 20, 48
 COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77b0a", "#4a4e69", "#17888f", "#a05a2c"]
-MEASURES = {"bleu": "BLEU", "bits": "bits per byte"}
-LENGTHS = {"answered": "share of answers that are found", "bits": "bits per byte", "ms": "milliseconds of an update", "MiB": "MiB of memory"}
+MEASURES = {"bleu": "BLEU", "bits": "bits per byte", "answered": "share of answers that are found", "ms": "milliseconds of an update",
+            "MiB": "MiB of memory"}
 
 
 def ticks(low, high, wanted=5):
@@ -186,7 +186,7 @@ def draw_lengths(data, measure):
     if not found:
         sys.exit(f"Error: found no runs of the data '{data}' with {measure}; expected those of runs.tsv")
     kind = measure.partition("-")[0]
-    chart = Chart(list(found), "length of the text", LENGTHS.get(kind, kind))
+    chart = Chart(list(found), "length of the text", MEASURES.get(kind, kind))
     names = dict.fromkeys(name for systems in found.values() for name in systems)
     chart.seeds = {name: {length: systems[name] for length, systems in found.items() if name in systems} for name in names}
     chart.curves = [(name, {length: (statistics.fmean(values), None) for length, values in of_lengths.items()})

@@ -88,8 +88,10 @@ class Pictures(unittest.TestCase):
     def test_lengths(self):
         with tempfile.TemporaryDirectory() as folder:
             picture = pathlib.Path(folder) / "lengths.svg"
-            subprocess.run([sys.executable, ROOT / "recipes" / "draw_results.py", "lengths", "--data", "recall", "--output", picture], check=True)
-            self.assertEqual(picture.read_text(), (ROOT / "docs" / "results-recall.svg").read_text())
+            for name, *what in (("recall", "recall"), ("update-time", "bytes-time", "--measure", "ms-*")):
+                command = [sys.executable, ROOT / "recipes" / "draw_results.py", "lengths", "--output", picture, "--data", *what]
+                subprocess.run(command, check=True)
+                self.assertEqual(picture.read_text(), (ROOT / "docs" / f"results-{name}.svg").read_text())
 
     def test_runs(self):
         """The picture of the sweep has a dot for each k, and a line from the last dot of each mechanism to its name."""

@@ -212,7 +212,7 @@ class Run {
     float* logits = group_logits(g);
     for (int64_t r = 0; r < rows_; ++r) logit_gradients(g, r, logits + r * row_stride_);
     LeftFactor rows{reinterpret_cast<const char*>(logits), row_stride_ * 4, 4};
-    LeftFactor along{reinterpret_cast<const char*>(logits), 4, row_stride_ * 4};
+    LeftFactor along{reinterpret_cast<const char*>(logits), kStripRows * 4, row_stride_ * 4};
     if constexpr (Step::kDepth == 2) {
       // Rounded once, in the two orders that the products want: pairs of words, and pairs of tokens.
       const int64_t row_steps = row_stride_ / 2;
@@ -222,7 +222,7 @@ class Run {
       for (int64_t r = 0; r < rows_; ++r) write_row(logits + r * row_stride_, bits + r * row_stride_, groups_.size);
       pack_depth_rows<Step>(Matrix<uint16_t>{bits, nullptr, row_stride_, 0}, rows_, groups_.size, tokens, row_stride_);
       rows = {reinterpret_cast<const char*>(words), row_steps * 4, 4};
-      along = {reinterpret_cast<const char*>(tokens), 4, row_stride_ * 4};
+      along = {reinterpret_cast<const char*>(tokens), kStripRows * 4, row_stride_ * 4};
       if constexpr (Step::kTiles) {
         const int64_t row_bytes = row_steps * 4, depth = steps_of<Step>(rows_), whole = columns(g) / 16 * 16;
         float* turned = tokens + kTokens * row_steps;

@@ -81,6 +81,58 @@ inline void pack_depth_rows(const Matrix<T>& from, int64_t depth, int64_t column
   }
 }
 
+// Asks for the row that is packed some rows after `row`: the processor does not foresee rows that lie apart.
+template <class T>
+inline void expect_row(const Matrix<T>& row, int64_t columns) {
+  constexpr int64_t kRowsAhead = 8;
+  const T* ahead = row.data + kRowsAhead * row.stride;
+  for (int64_t n = 0; n < columns; n += int64_t{64 / sizeof(T)}) __builtin_prefetch(ahead + n);
+}
+
+// [depth, columns] of `from` as the panels of a right factor, to[panel][steps][kTileColumns].
+template <class Step, class T>
+inline void pack_panels(const Matrix<T>& from, int64_t depth, int64_t columns, float* to) {
+  const int64_t steps = steps_of<Step>(depth), written = (depth + Step::kDepth - 1) / Step::kDepth;
+  for (int64_t n = 0; n < columns; n += kTileColumns) {
+    std::fill(to + n * steps + written * kTileColumns, to + (n + kTileColumns) * steps, 0.0F);
+  }
+  for (int64_t k = 0; k < depth; k += Step::kDepth, to += kTileColumns) {
+    const Matrix<T> row = from.at(k, 0);
+    expect_row(row, columns);
+    for (int64_t n = 0; n < columns; n += kTileColumns) {
+      for (int64_t v = 0; v < kTileColumns; v += kLanes) {
+        store(to + n * steps + v,
+              n + v < columns ? load_step<Step>(row.at(0, n + v), depth - k, columns - n - v) : set(0));
+      }
+    }
+  }
+}
+
+// The steps of a strip, with one for what vectors write beyond the last.
+template <class Step>
+constexpr int64_t strip_steps(int64_t depth) {
+  return steps_of<Step>(depth) + 1;
+}
+
+// [depth, rows] of `from` as a left factor along the rows: to[strip][strip_steps][kStripRows]. A tile reads its factor
+// from one end to the other.
+template <class Step, class T>
+inline LeftFactor pack_strips(const Matrix<T>& from, int64_t depth, int64_t rows, float* to) {
+  const int64_t strip = strip_steps<Step>(depth) * kStripRows;
+  for (int64_t k = 0; k < depth; k += Step::kDepth) {
+    const Matrix<T> line = from.at(k, 0);
+    expect_row(line, rows);
+    float* step = to + k / Step::kDepth * kStripRows;
+    for (int64_t r = 0; r < rows; r += kStripRows, step += strip) {
+      // What a vector writes beyond its step is the next one's, which is written later.
+      for (int64_t v = 0; v < kStripRows; v += kLanes) {
+        store(step + v, load_step<Step>(line.at(0, r + v), depth - k, rows - r - v));
+      }
+    }
+  }
+  return {reinterpret_cast<const char*>(to), strip * 4, kStripRows * 4};
+}
+
 template <class Step>
 inline float unit_at(const float* p, int64_t) {
   return *p;

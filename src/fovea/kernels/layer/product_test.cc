@@ -13,7 +13,8 @@ using testing::Values;
 struct Size {
   int64_t rows, depth, columns;
 };
-// Edges of the tiles (4, 6, 8 rows; 8, 16, 32 columns), of the blocks (64 rows, 256 tokens) and odd depths.
+// Edges of the tiles (4, 6, 8 rows; 8, 16, 32 columns), of the pieces (256 rows and columns; 128, 256 or 512 tokens)
+// and odd depths.
 constexpr Size kSizes[] = {{1, 1, 1},    {3, 2, 5},      {8, 7, 32},    {65, 33, 31},
                            {67, 64, 65}, {13, 259, 270}, {300, 513, 17}};
 

@@ -50,17 +50,26 @@ struct Bf16Step : FloatSums {
 };
 #endif
 
-// The left factor: step s of row r is the four bytes at data + r * row_bytes + s * step_bytes. To tiles, the last rows,
-// fewer than a tile's, lie at `last`, with room for a whole tile.
+// The four-byte units of a row (kAlongDepth) or of a step (kAlongRows) lie side by side; those of a step in strips of
+// kStripRows rows, which are whole tiles and, where they can be, whole vectors.
+enum class Line : uint8_t { kAlongDepth, kAlongRows };
+constexpr int64_t kStripRows = kLanes % kTileRows == 0 ? kLanes : kTileRows;
+
+// The left factor: step s of row r is the four bytes at data + r * row_bytes + s * step_bytes; along the rows, at
+// data + r / kStripRows * row_bytes + r % kStripRows * 4 + s * step_bytes. To tiles, the last rows, fewer than a
+// tile's, lie at `last`, with room for a whole tile.
 struct LeftFactor {
   const char* data = nullptr;
   int64_t row_bytes = 0, step_bytes = 0;
   const char* last = nullptr;
   int64_t last_row_bytes = 0;
-};
 
-// kLine: the four-byte units of a row (kAlongDepth) or of a step (kAlongRows) lie side by side.
-enum class Line : uint8_t { kAlongDepth, kAlongRows };
+  template <Line kLine>
+  const char* row(int64_t r) const {
+    if constexpr (kLine == Line::kAlongDepth) return data + r * row_bytes;
+    return data + r / kStripRows * row_bytes + r % kStripRows * 4;
+  }
+};
 
 // emit.row(r, low, high) for the sums of kRows rows with a panel [steps][kTileColumns].
 template <class Step, Line kLine, int kRows, class Emit>
@@ -70,7 +79,7 @@ inline void tile(LeftFactor a, const float* panel, int64_t steps, int64_t row, E
   for (int r = 0; r < kRows; ++r) low[r] = high[r] = Step::zero();
   const int64_t row_bytes = kLine == Line::kAlongRows ? 4 : a.row_bytes;
   const int64_t step_bytes = kLine == Line::kAlongDepth ? 4 : a.step_bytes;
-  const char* left = a.data + row * row_bytes;
+  const char* left = a.row<kLine>(row);
   for (int64_t s = 0; s < steps; ++s, left += step_bytes, panel += kTileColumns) {
     const typename Step::Right b_low = Step::right(panel), b_high = Step::right(panel + kLanes);
 #pragma GCC unroll 8

@@ -15,10 +15,12 @@ constexpr size_t kLine = 64;
 constexpr size_t kSlack = size_t{1} << 16;  // bytes, or half as much as was asked for
 constexpr size_t kMostKept = size_t{128} << 20;
 constexpr size_t kLargestKept = kMostKept / 4;  // one block would push out all others
+constexpr size_t kLeastHuge = 2 * kHugePage;
 
 // In front of each workspace, on a line of its own.
 struct Header {
   size_t bytes;
+  void* block;  // as malloc gave it
 };
 
 struct Kept {
@@ -27,17 +29,27 @@ struct Kept {
   size_t bytes = 0;
 };
 
+// malloc gives a block of some alignment out of a longer one, so the hole that it leaves is too short for the next
+// block of its size. What begins at any line is therefore aligned here.
+Header* allocate_line(size_t bytes) {
+  const size_t total = bytes + 2 * kLine;
+  void* block = std::malloc(total);
+  if (block == nullptr) throw std::bad_alloc();
+  const auto begin = (reinterpret_cast<uintptr_t>(block) + kLine - 1) / kLine * kLine;
+  return new (reinterpret_cast<void*>(begin)) Header{bytes, block};
+}
+
 // Large blocks lie in huge pages where the system lets them: lists point to rows all over a block, and with small pages
-// each would also miss the table of pages (a quarter of backward's time at 16,384 keys).
+// each would also miss the table of pages (a quarter of backward's time at 16,384 keys, whose block has 4 MiB).
 Header* allocate(size_t bytes) {
-  const bool huge = bytes >= kHugePage / 2;
+  if (bytes < kLeastHuge) return allocate_line(bytes);
   size_t total = bytes + kLine;
   // The remainder of the last huge page is taken too, if it is less than half.
-  if (huge && total % kHugePage >= kHugePage / 2) total = (total / kHugePage + 1) * kHugePage;
+  if (total % kHugePage >= kHugePage / 2) total = (total / kHugePage + 1) * kHugePage;
   void* block = nullptr;
-  if (posix_memalign(&block, huge ? kHugePage : kLine, total) != 0) throw std::bad_alloc();
-  if (huge) advise_huge_pages(block, total);
-  return new (block) Header{total - kLine};
+  if (posix_memalign(&block, kHugePage, total) != 0) throw std::bad_alloc();
+  advise_huge_pages(block, total);
+  return new (block) Header{total - kLine, block};
 }
 
 // Never destroyed: workspaces may come back while the program ends.
@@ -79,7 +91,7 @@ void* take_workspace(size_t bytes) {
 
 void return_workspace(void* workspace) {
   auto* header = reinterpret_cast<Header*>(static_cast<char*>(workspace) - kLine);
-  if (header->bytes >= kLargestKept) return std::free(header);
+  if (header->bytes >= kLargestKept) return std::free(header->block);
   std::vector<Header*> dropped;
   {
     Kept& all = kept();
@@ -92,7 +104,7 @@ void return_workspace(void* workspace) {
       all.blocks.erase(all.blocks.begin());
     }
   }
-  for (Header* block : dropped) std::free(block);
+  for (Header* old : dropped) std::free(old->block);
 }
 
 }  // namespace fovea

@@ -1,8 +1,11 @@
 #include "fovea/base/workspace.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <vector>
+
+#include "fovea/base/malloc.h"
 
 namespace fovea::workspace_test {
 namespace {
@@ -42,6 +45,35 @@ TEST(Workspace, IsKeptUpToABound) {
   const size_t kept = workspace_bytes_kept();
   return_workspace(take_workspace(40 * kMiB));  // too large to be kept: the others stay
   EXPECT_EQ(workspace_bytes_kept(), kept);
+}
+
+// Where the part of the heap begins that was never used, in bytes behind the heap's begin.
+size_t end_of_heap() {
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.arena - heap.keepcost;
+}
+
+// An aligned block needs a longer hole than it leaves, one that begins at a huge page by megabytes: half of an update's
+// memory was such holes.
+TEST(Workspace, FillsTheHolesThatItLeft) {
+  tune_malloc();
+  std::vector<void*> all(200), others;  // more than are kept
+  const auto take = [&] {
+    for (void*& one : all) {
+      one = take_workspace(kMiB + 100);
+      others.push_back(std::malloc(48 << 10));
+    }
+  };
+  take();
+  const size_t end = end_of_heap();
+  for (int round = 0; round < 3; ++round) {
+    for (void* one : all) return_workspace(one);
+    take();
+  }
+  const size_t of_others = 3 * all.size() * (48 << 10);
+  EXPECT_LT(end_of_heap() - end, of_others + 20 * kMiB);
+  for (void* one : all) return_workspace(one);
+  for (void* other : others) std::free(other);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(Workspace, IsKeptUpToABound) {
   EXPECT_EQ(workspace_bytes_kept(), kept);
 }
 
-// Where the part of the heap begins that was never used, in bytes behind the heap's begin.
+// The begin of the part of the heap that was never used, in bytes.
 size_t end_of_heap() {
   const struct mallinfo2 heap = mallinfo2();
   return heap.arena - heap.keepcost;

@@ -124,7 +124,7 @@ inline LeftFactor pack_strips(const Matrix<T>& from, int64_t depth, int64_t rows
     expect_row(line, rows);
     float* step = to + k / Step::kDepth * kStripRows;
     for (int64_t r = 0; r < rows; r += kStripRows, step += strip) {
-      // What a vector writes beyond its step is the next one's, which is written later.
+      // A vector may write beyond its step: into the next one, which is written later.
       for (int64_t v = 0; v < kStripRows; v += kLanes) {
         store(step + v, load_step<Step>(line.at(0, r + v), depth - k, rows - r - v));
       }

@@ -15,7 +15,7 @@ constexpr size_t kLine = 64;
 constexpr size_t kSlack = size_t{1} << 16;  // bytes, or half as much as was asked for
 constexpr size_t kMostKept = size_t{128} << 20;
 constexpr size_t kLargestKept = kMostKept / 4;  // one block would push out all others
-constexpr size_t kLeastHuge = 2 * kHugePage;
+constexpr size_t kLeastHuge = 2 * kHugePage;    // of a block that begins at a huge page
 
 // In front of each workspace, on a line of its own.
 struct Header {
@@ -30,7 +30,7 @@ struct Kept {
 };
 
 // malloc gives a block of some alignment out of a longer one, so the hole that it leaves is too short for the next
-// block of its size. What begins at any line is therefore aligned here.
+// block of its size. Blocks that need no huge page are therefore aligned here.
 Header* allocate_line(size_t bytes) {
   const size_t total = bytes + 2 * kLine;
   void* block = std::malloc(total);

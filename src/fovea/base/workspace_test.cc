@@ -77,8 +77,8 @@ int64_t growth_with_workspaces() {
   return grown;
 }
 
-// An aligned block needs a longer hole than it leaves, one that begins at a huge page by megabytes: half of an update's
-// memory was such holes. A process of its own, as other tests need malloc as it is.
+// malloc needs a longer hole for an aligned block than the block leaves, by megabytes if it begins at a huge page: such
+// holes can be half of an update's memory. The test is a process of its own, as others need malloc as it is.
 TEST(WorkspaceDeathTest, FillsTheHolesThatItLeft) {
   const auto grow = [] { std::exit(growth_with_workspaces() < static_cast<int64_t>(20 * kMiB) ? 0 : 1); };
   EXPECT_EXIT(grow(), ::testing::ExitedWithCode(0), "");

@@ -108,7 +108,7 @@ inline void pack_panels(const Matrix<T>& from, int64_t depth, int64_t columns, f
   }
 }
 
-// The steps of a strip, with one for what vectors write beyond the last.
+// The steps of a strip, and one more: the vector of the last step may write beyond it.
 template <class Step>
 constexpr int64_t strip_steps(int64_t depth) {
   return steps_of<Step>(depth) + 1;

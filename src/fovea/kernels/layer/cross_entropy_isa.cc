@@ -105,10 +105,8 @@ class Run {
     }
     if (!wants_gradients()) return;
     const Matrix<T> rows{weight, nullptr, job_.width, 0};
-    for (int64_t column = 0; column < job_.width; column += kTileColumns) {
-      pack_depth_rows<Step>(rows.at(0, column), columns(g), std::min<int64_t>(kTileColumns, job_.width - column),
-                            right_panels_ + (g * padded_width_ + column) * group_steps(), kTileColumns);
-    }
+    pack_panels<Step>(rows, columns(g), job_.width, right_panels_ + g * padded_width_ * group_steps(),
+                      kTileColumns * group_steps());
     std::fill_n(weight_sums_ + first_column(g) * padded_width_, groups_.size * padded_width_, 0.0F);
     std::fill_n(bias_sums_ + first_column(g), groups_.size, 0.0F);
   }
@@ -118,10 +116,7 @@ class Run {
     const Matrix<T> hidden{job_.hidden + first_ * job_.width, nullptr, job_.width, 0};
     left_ = left_rows<Step>(hidden, rows_, job_.width, token_panels_ + kTokens * padded_width_);
     if (!wants_gradients()) return;
-    for (int64_t column = 0; column < job_.width; column += kTileColumns) {
-      pack_depth_rows<Step>(hidden.at(0, column), rows_, std::min<int64_t>(kTileColumns, job_.width - column),
-                            token_panels_ + column * kTokens, kTileColumns);
-    }
+    pack_panels<Step>(hidden, rows_, job_.width, token_panels_, kTileColumns * kTokens);
   }
 
   void logits(int64_t g) {

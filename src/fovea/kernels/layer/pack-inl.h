@@ -89,20 +89,21 @@ inline void expect_row(const Matrix<T>& row, int64_t columns) {
   for (int64_t n = 0; n < columns; n += int64_t{64 / sizeof(T)}) __builtin_prefetch(ahead + n);
 }
 
-// [depth, columns] of `from` as the panels of a right factor, to[panel][steps][kTileColumns].
+// [depth, columns] of `from` as the panels of a right factor, [steps][kTileColumns] each, the next `stride` floats on.
 template <class Step, class T>
-inline void pack_panels(const Matrix<T>& from, int64_t depth, int64_t columns, float* to) {
-  const int64_t steps = steps_of<Step>(depth), written = (depth + Step::kDepth - 1) / Step::kDepth;
+inline void pack_panels(const Matrix<T>& from, int64_t depth, int64_t columns, float* to, int64_t stride) {
+  const int64_t written = (depth + Step::kDepth - 1) / Step::kDepth;
   for (int64_t n = 0; n < columns; n += kTileColumns) {
-    std::fill(to + n * steps + written * kTileColumns, to + (n + kTileColumns) * steps, 0.0F);
+    float* panel = to + n / kTileColumns * stride;
+    std::fill(panel + written * kTileColumns, panel + steps_of<Step>(depth) * kTileColumns, 0.0F);
   }
   for (int64_t k = 0; k < depth; k += Step::kDepth, to += kTileColumns) {
     const Matrix<T> row = from.at(k, 0);
     expect_row(row, columns);
-    for (int64_t n = 0; n < columns; n += kTileColumns) {
+    float* step = to;
+    for (int64_t n = 0; n < columns; n += kTileColumns, step += stride) {
       for (int64_t v = 0; v < kTileColumns; v += kLanes) {
-        store(to + n * steps + v,
-              n + v < columns ? load_step<Step>(row.at(0, n + v), depth - k, columns - n - v) : set(0));
+        store(step + v, n + v < columns ? load_step<Step>(row.at(0, n + v), depth - k, columns - n - v) : set(0));
       }
     }
   }

@@ -29,7 +29,7 @@ void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
   const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, job.columns - first);
   const T* from = job.b + first * job.b_column_stride;
   if (job.b_column_stride == 1) {
-    pack_depth_rows<Step>(Matrix<T>{from, nullptr, job.b_depth_stride, 0}, job.depth, columns, to, kTileColumns);
+    pack_panels<Step>(Matrix<T>{from, nullptr, job.b_depth_stride, 0}, job.depth, columns, to, 0);
   } else {
     pack_transposed<Step>(from, job.b_column_stride, job.depth, columns, to);
   }
@@ -113,7 +113,7 @@ class SumPiece {
     const SessionOf<Step> session;
     const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
     float* panels = thread_scratch(Use::kRight).get<float>(kTokenBlock * width_);
-    pack_panels<Step>(right, depth, columns_, panels);
+    pack_panels<Step>(right, depth, columns_, panels, steps * kTileColumns);
     for (int64_t column = 0; column < columns_; column += kTileColumns) {
       Accumulate add{sums_ + column, width_};
       panel_product<Step, kLine>(left, rows_, panels + column * steps, steps, add);

@@ -247,8 +247,10 @@ def test_mistakes_are_told_as_by_the_general_way(monkeypatch, spec, given):
 
 @pytest.mark.skipif(tuple(map(int, torch.__version__.split(".")[:2])) < (2, 11), reason="torch 2.10 cannot hold such memory")
 def test_large_results_are_used_again():
-    """The memory of a large result is kept for the next one."""
+    """The memory of a large result is kept for the next one, and of several the last that came back is taken."""
     q = torch.randn(1, 8, 1024, 64)
+    several = [fovea.attention(q, q, q, "window(4)") for _ in range(3)]
+    several.clear()
     place = fovea.attention(q, q, q, "window(4)").data_ptr()
     assert fovea.attention(q, q, q, "window(4)").data_ptr() == place
     held = fovea.attention(q, q, q, "window(4)")

@@ -58,14 +58,15 @@ Kept& kept() {
   return all;
 }
 
-// The smallest kept block that is large enough and not wastefully so, or null.
+// The smallest kept block that is large enough and not wastefully so, or null. Of several as small it is the one that
+// came back last, which caches still hold.
 Header* find_kept(size_t bytes) {
   Kept& all = kept();
   const std::scoped_lock lock(all.mutex);
   auto best = all.blocks.end();
   for (auto block = all.blocks.begin(); block != all.blocks.end(); ++block) {
     if ((*block)->bytes < bytes || (*block)->bytes > bytes + std::max(bytes / 2, kSlack)) continue;
-    if (best == all.blocks.end() || (*block)->bytes < (*best)->bytes) best = block;
+    if (best == all.blocks.end() || (*block)->bytes <= (*best)->bytes) best = block;
   }
   if (best == all.blocks.end()) return nullptr;
   Header* found = *best;

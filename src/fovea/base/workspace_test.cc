@@ -27,6 +27,21 @@ TEST(Workspace, IsTakenAgain) {
   }
 }
 
+// Caches hold the block that came back last. A call that follows another like it also finds its result's memory again.
+TEST(Workspace, OfEqualOnesTheLastIsTakenFirst) {
+  for (const size_t bytes : {size_t{1000}, 2 * kMiB, 9 * kMiB}) {
+    void *first = take_workspace(bytes), *second = take_workspace(bytes);
+    return_workspace(second);
+    return_workspace(first);
+    EXPECT_EQ(take_workspace(bytes), first);
+    EXPECT_EQ(take_workspace(bytes), second);
+    return_workspace(first);
+    return_workspace(second);
+    EXPECT_EQ(take_workspace(bytes), second);
+    return_workspace(second);
+  }
+}
+
 // A tensor may live long: it must not hold much more than it asked for.
 TEST(Workspace, IsNotMuchLargerThanAskedFor) {
   void* large = take_workspace(20 * kMiB);

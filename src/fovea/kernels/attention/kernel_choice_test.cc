@@ -11,7 +11,6 @@
 namespace fovea::kernels::kernel_choice_test {
 namespace {
 
-using testing_suite::Array;
 using testing_suite::Layout;
 using testing_suite::Results;
 
@@ -121,17 +120,6 @@ TEST_F(KernelChoiceTest, AnEnvironmentVariableForcesOne) {
   }
 }
 
-bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
-  for (int64_t t = begin; t < begin + length; ++t) {
-    for (int64_t h = 0; h < a.heads(); ++h) {
-      for (int64_t i = 0; i < a.width(); ++i) {
-        if (a.bits(t, h, i) != b.bits(t, h, i)) return false;
-      }
-    }
-  }
-  return true;
-}
-
 void expect_same_bits_in_any_batch(const AttentionProblem& of, DType dtype) {
   SerialExecutor serial;
   testing_suite::Case c;
@@ -153,10 +141,10 @@ void expect_same_bits_in_any_batch(const AttentionProblem& of, DType dtype) {
     AttentionProblem alone = c.problem;
     alone.sequences = {s};
     const Results one = run_divided(alone, inputs, Layout::kPacked, serial);
-    EXPECT_TRUE(same_rows(all.out, one.out, s.q_begin, s.q_length));
-    EXPECT_TRUE(same_rows(all.grad_q, one.grad_q, s.q_begin, s.q_length));
-    EXPECT_TRUE(same_rows(all.grad_k, one.grad_k, s.k_begin, s.k_length));
-    EXPECT_TRUE(same_rows(all.grad_v, one.grad_v, s.k_begin, s.k_length));
+    EXPECT_TRUE(all.out.same_rows(one.out, s.q_begin, s.q_length));
+    EXPECT_TRUE(all.grad_q.same_rows(one.grad_q, s.q_begin, s.q_length));
+    EXPECT_TRUE(all.grad_k.same_rows(one.grad_k, s.k_begin, s.k_length));
+    EXPECT_TRUE(all.grad_v.same_rows(one.grad_v, s.k_begin, s.k_length));
     for (size_t h = 0; h < grad_alpha.size(); ++h) {
       grad_alpha[h] += static_cast<double>(one.grad_alpha[h]);
       sizes[h] += std::abs(static_cast<double>(one.grad_alpha[h]));

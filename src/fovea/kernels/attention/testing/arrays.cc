@@ -1,5 +1,6 @@
 #include "fovea/kernels/attention/testing/arrays.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -42,12 +43,12 @@ Array::Array(DType dtype, Layout layout, int64_t tokens, int64_t heads, int64_t 
   has_gaps_ = elements != tokens * heads * width;
   bytes_.resize(static_cast<size_t>(elements) * size_);  // zeros
   if (!has_gaps_) return;
-  for (int64_t at = 0; at < elements; ++at) write(static_cast<size_t>(at), std::numeric_limits<double>::quiet_NaN());
+  write_all(0, static_cast<size_t>(elements), std::numeric_limits<double>::quiet_NaN());
   fill(0);
 }
 
 double Array::read(size_t place) const {
-  const std::byte* from = bytes_.data() + place * size_;
+  const std::byte* from = at(place);
   if (dtype_ == DType::kFloat64) {
     double value;
     std::memcpy(&value, from, sizeof value);
@@ -76,26 +77,33 @@ void Array::write(size_t place, double value) {
   }
 }
 
+void Array::write_all(size_t begin, size_t count, double value) {
+  if (count == 0) return;
+  write(begin, value);
+  const std::byte* first = at(begin);
+  // Each copy doubles what is there.
+  for (size_t done = 1; done < count; done *= 2) {
+    std::memcpy(bytes_.data() + (begin + done) * size_, first, std::min(done, count - done) * size_);
+  }
+}
+
 double Array::get(int64_t token, int64_t head, int64_t i) const { return read(place(token, head, i)); }
 void Array::set(int64_t token, int64_t head, int64_t i, double value) { write(place(token, head, i), value); }
 
 void Array::fill(double value) {
-  if (!has_gaps_) {
-    const size_t elements = bytes_.size() / size_;
-    for (size_t at = 0; at < elements; ++at) write(at, value);
-    return;
-  }
+  if (!has_gaps_) return write_all(0, bytes_.size() / size_, value);
   for (int64_t t = 0; t < tokens_; ++t)
-    for (int64_t h = 0; h < heads_; ++h)
-      for (int64_t i = 0; i < width_; ++i) set(t, h, i, value);
+    for (int64_t h = 0; h < heads_; ++h) write_all(place(t, h, 0), static_cast<size_t>(width_), value);
 }
 
 bool Array::intact() const {
   if (!has_gaps_) return true;
   std::vector<bool> inside(bytes_.size() / size_);
   for (int64_t t = 0; t < tokens_; ++t)
-    for (int64_t h = 0; h < heads_; ++h)
-      for (int64_t i = 0; i < width_; ++i) inside[place(t, h, i)] = true;
+    for (int64_t h = 0; h < heads_; ++h) {
+      const auto row = inside.begin() + static_cast<int64_t>(place(t, h, 0));
+      std::fill(row, row + width_, true);
+    }
   for (size_t at = 0; at < inside.size(); ++at)
     if (!inside[at] && !std::isnan(read(at))) return false;
   return true;
@@ -103,8 +111,16 @@ bool Array::intact() const {
 
 uint64_t Array::bits(int64_t token, int64_t head, int64_t i) const {
   uint64_t out = 0;
-  std::memcpy(&out, bytes_.data() + place(token, head, i) * size_, size_);
+  std::memcpy(&out, at(place(token, head, i)), size_);
   return out;
+}
+
+bool Array::same_rows(const Array& other, int64_t begin, int64_t length) const {
+  const size_t bytes = static_cast<size_t>(width_) * size_;
+  for (int64_t t = begin; t < begin + length; ++t)
+    for (int64_t h = 0; h < heads_; ++h)
+      if (std::memcmp(at(place(t, h, 0)), other.at(other.place(t, h, 0)), bytes) != 0) return false;
+  return true;
 }
 
 }  // namespace fovea::kernels::testing_suite

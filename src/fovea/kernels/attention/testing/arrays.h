@@ -29,6 +29,9 @@ class Array {
   bool intact() const;
   // The bits of one element, widened.
   uint64_t bits(int64_t token, int64_t head, int64_t i) const;
+  // Whether the rows of `length` tokens from `begin` on, under all heads, hold the same bits as those of another array
+  // of these sizes and this type.
+  bool same_rows(const Array& other, int64_t begin, int64_t length) const;
 
   template <class T>
   Rows<T> rows() const {
@@ -42,8 +45,10 @@ class Array {
   size_t place(int64_t token, int64_t head, int64_t i) const {
     return static_cast<size_t>(start_ + token * token_stride_ + head * head_stride_ + i);
   }
+  const std::byte* at(size_t place) const { return bytes_.data() + place * size_; }
   double read(size_t place) const;
   void write(size_t place, double value);
+  void write_all(size_t begin, size_t count, double value);
 
   DType dtype_ = DType::kFloat32;
   int64_t tokens_ = 0, heads_ = 0, width_ = 0, start_ = 0, token_stride_ = 0, head_stride_ = 0;

@@ -52,24 +52,15 @@ int against_oracle(const Suite& suite, const std::vector<Case>& cases, const Dra
   return ran;
 }
 
-// The rows of `sequence` (all heads) hold the same bits in both.
-bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
-  for (int64_t t = begin; t < begin + length; ++t)
-    for (int64_t h = 0; h < a.heads(); ++h)
-      for (int64_t i = 0; i < a.width(); ++i)
-        if (a.bits(t, h, i) != b.bits(t, h, i)) return false;
-  return true;
-}
-
 bool same(const AttentionProblem& p, const Results& a, const Results& b, const Sequence& s) {
   const OffsetRanges& has = p.offsets;
-  if (!same_rows(a.out, b.out, s.q_begin, s.q_length)) return false;
-  if (has.sums.count > 0 && !same_rows(a.sums, b.sums, s.q_begin, s.q_length)) return false;
+  if (!a.out.same_rows(b.out, s.q_begin, s.q_length)) return false;
+  if (has.sums.count > 0 && !a.sums.same_rows(b.sums, s.q_begin, s.q_length)) return false;
   if (!p.needs_backward) return true;
-  if (has.by_query.count > 0 && !same_rows(a.grad_by_query, b.grad_by_query, s.q_begin, s.q_length)) return false;
-  if (has.product.count > 0 && !same_rows(a.grad_queries, b.grad_queries, s.q_begin, s.q_length)) return false;
-  return same_rows(a.grad_q, b.grad_q, s.q_begin, s.q_length) && same_rows(a.grad_k, b.grad_k, s.k_begin, s.k_length) &&
-         same_rows(a.grad_v, b.grad_v, s.k_begin, s.k_length);
+  if (has.by_query.count > 0 && !a.grad_by_query.same_rows(b.grad_by_query, s.q_begin, s.q_length)) return false;
+  if (has.product.count > 0 && !a.grad_queries.same_rows(b.grad_queries, s.q_begin, s.q_length)) return false;
+  return a.grad_q.same_rows(b.grad_q, s.q_begin, s.q_length) && a.grad_k.same_rows(b.grad_k, s.k_begin, s.k_length) &&
+         a.grad_v.same_rows(b.grad_v, s.k_begin, s.k_length);
 }
 
 }  // namespace

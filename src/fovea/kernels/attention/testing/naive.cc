@@ -6,6 +6,7 @@
 #include <span>
 #include <variant>
 
+#include "fovea/kernels/attention/testing/lanes.h"
 #include "fovea/kernels/attention/testing/oracle_pair.h"
 
 namespace fovea::kernels::testing_suite {
@@ -97,9 +98,7 @@ struct FloatHead {
 };
 
 float dot(const float* a, const float* b, size_t width) {
-  float sum = 0;
-  for (size_t i = 0; i < width; ++i) sum += a[i] * b[i];
-  return sum;
+  return sum_in_lanes<float>(static_cast<int64_t>(width), [&](int64_t i) { return a[i] * b[i]; });
 }
 void add_scaled(float* to, float factor, const float* from, size_t width) {
   for (size_t i = 0; i < width; ++i) to[i] += factor * from[i];

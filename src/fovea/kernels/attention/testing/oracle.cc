@@ -8,6 +8,8 @@
 #include <span>
 #include <variant>
 
+#include "fovea/kernels/attention/testing/lanes.h"
+
 namespace fovea::kernels {
 namespace {
 
@@ -177,9 +179,7 @@ const double* vector_at(const Values& rows, int64_t index, int64_t width) { retu
 double* vector_at(Values& rows, int64_t index, int64_t width) { return rows.data() + index * width; }
 
 double dot(const double* a, const double* b, int64_t width) {
-  double sum = 0;
-  for (int64_t i = 0; i < width; ++i) sum += a[i] * b[i];
-  return sum;
+  return sum_in_lanes<double>(width, [&](int64_t i) { return a[i] * b[i]; });
 }
 
 void add_scaled(double* to, double factor, const double* from, int64_t width) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "fovea/kernels/attention/testing/lanes.h"
+
 namespace fovea::kernels::testing_suite {
 
 double alpha_of(const OracleInput& in) {
@@ -27,9 +29,7 @@ Row row_of(const OracleInput& in, int64_t query) {
 bool is_bent(double alpha) { return alpha > 1.5 && alpha != 2; }
 
 double sum_of_magnitudes(const double* a, const double* b, size_t width) {
-  double sum = 0;
-  for (size_t i = 0; i < width; ++i) sum += std::abs(a[i] * b[i]);
-  return sum;
+  return sum_in_lanes<double>(static_cast<int64_t>(width), [&](int64_t i) { return std::abs(a[i] * b[i]); });
 }
 
 namespace {
@@ -58,8 +58,8 @@ double cap_slope(const PairPlace& at) {
   const OracleInput& in = at.in;
   if (!in.spec.cap) return 1;
   const size_t width = static_cast<size_t>(in.head_dim);
-  double product = 0;
-  for (size_t i = 0; i < width; ++i) product += in.q[at.query * width + i] * in.k[at.key * width + i];
+  const double *q = in.q.data() + at.query * width, *k = in.k.data() + at.key * width;
+  const auto product = sum_in_lanes<double>(in.head_dim, [&](int64_t i) { return q[i] * k[i]; });
   const double capped = in.spec.cap->value(in.scale * product), slope = in.spec.cap->slope(capped);
   // d slope / d s = -2 s' / c^2 slope
   const double bend = 2 * std::abs(capped) / (in.spec.cap->cap * in.spec.cap->cap);

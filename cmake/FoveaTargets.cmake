@@ -118,13 +118,13 @@ function(fovea_isa_objects name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEFINE;LINK" ${ARGN})
   add_library(${name} OBJECT ${ARG_SOURCES})
   target_compile_definitions(${name} PRIVATE ${ARG_DEFINE})
+  # CMake 4 writes the language before the options and CMake 3 behind them: to the compiler cache these are two commands,
+  # and the build of the Python package, by pip's CMake, would not find the objects of another build. So the language is one of these options.
+  set_property(TARGET ${name} PROPERTY CXX_STANDARD)
+  set_property(TARGET ${name} PROPERTY CXX_EXTENSIONS)
   # Vector types by value stay inside one level, so the ABI note (psabi) is moot; NaN and infinities keep their
   # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
   # reductions, for uninitialised variables.
-  # CMake 4 writes the language before the options and CMake 3 behind them: to the compiler cache these are two commands,
-  # and the build of the Python package, by pip's CMake, would not find the objects of another build.
-  set_property(TARGET ${name} PROPERTY CXX_STANDARD)
-  set_property(TARGET ${name} PROPERTY CXX_EXTENSIONS)
   target_compile_options(${name} PRIVATE -std=c++20 ${FOVEA_KERNEL_OPTIMISATION} -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_kernel_flags)
 endfunction()

@@ -24,7 +24,7 @@ using namespace rows_naive;
 void expect_gradient(const std::vector<float>& got, Doubles& x, const std::function<double()>& loss,
                      const std::string& what) {
   constexpr double kStep = 1e-5;
-  const size_t apart = x.size() > 50 ? (x.size() / 12) | 1 : 1;  // odd: every place of a head
+  const size_t apart = x.size() > 50 ? (x.size() / 12) | 1 : 1;  // odd, so that both halves of an even head_dim are met
   for (size_t i = 0; i < x.size(); i += apart) {
     const double kept = x[i];
     x[i] = kept + kStep;

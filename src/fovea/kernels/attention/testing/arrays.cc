@@ -48,7 +48,7 @@ Array::Array(DType dtype, Layout layout, int64_t tokens, int64_t heads, int64_t 
 }
 
 double Array::read(size_t place) const {
-  const std::byte* from = at(place);
+  const std::byte* from = bytes_at(place);
   if (dtype_ == DType::kFloat64) {
     double value;
     std::memcpy(&value, from, sizeof value);
@@ -80,7 +80,7 @@ void Array::write(size_t place, double value) {
 void Array::write_all(size_t begin, size_t count, double value) {
   if (count == 0) return;
   write(begin, value);
-  const std::byte* first = at(begin);
+  const std::byte* first = bytes_at(begin);
   // Each copy doubles what is there.
   for (size_t done = 1; done < count; done *= 2) {
     std::memcpy(bytes_.data() + (begin + done) * size_, first, std::min(done, count - done) * size_);
@@ -111,7 +111,7 @@ bool Array::intact() const {
 
 uint64_t Array::bits(int64_t token, int64_t head, int64_t i) const {
   uint64_t out = 0;
-  std::memcpy(&out, at(place(token, head, i)), size_);
+  std::memcpy(&out, bytes_at(place(token, head, i)), size_);
   return out;
 }
 
@@ -119,7 +119,7 @@ bool Array::same_rows(const Array& other, int64_t begin, int64_t length) const {
   const size_t bytes = static_cast<size_t>(width_) * size_;
   for (int64_t t = begin; t < begin + length; ++t)
     for (int64_t h = 0; h < heads_; ++h)
-      if (std::memcmp(at(place(t, h, 0)), other.at(other.place(t, h, 0)), bytes) != 0) return false;
+      if (std::memcmp(bytes_at(place(t, h, 0)), other.bytes_at(other.place(t, h, 0)), bytes) != 0) return false;
   return true;
 }
 

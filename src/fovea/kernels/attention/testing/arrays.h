@@ -45,7 +45,7 @@ class Array {
   size_t place(int64_t token, int64_t head, int64_t i) const {
     return static_cast<size_t>(start_ + token * token_stride_ + head * head_stride_ + i);
   }
-  const std::byte* at(size_t place) const { return bytes_.data() + place * size_; }
+  const std::byte* bytes_at(size_t place) const { return bytes_.data() + place * size_; }
   double read(size_t place) const;
   void write(size_t place, double value);
   void write_all(size_t begin, size_t count, double value);

@@ -204,7 +204,7 @@ int failures(Fault injected, int (*part)(const Suite&)) {
     ::testing::ScopedFakeTestPartResultReporter reporter(
         ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &results);
     Suite suite{&kMadeOfTheOracle, DType::kFloat32};
-    suite.every = injected == Fault::kNone ? 17 : 53;  // each fault shows in many cases
+    suite.every = injected == Fault::kNone ? 17 : 53;  // a small part shows each fault
     EXPECT_GT(part(suite), 0);
   }
   fault = Fault::kNone;

@@ -76,13 +76,15 @@ configure() {
 }
 
 # What a release build has. here: the program, with kernels for this machine's instructions and plain ones. any: with
-# those for every machine. bench, test: with the benchmarks, or with the tests too.
+# those for every machine. bench: with the benchmarks too. test: with the tests and benchmarks, and kernels for all that
+# this machine has. all: the same with those for every machine.
 parts_of() {
   case $1 in
     here) echo -DFOVEA_LEVELS=native -DFOVEA_TESTS=OFF -DFOVEA_BENCH=OFF ;;
     any) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=OFF -DFOVEA_BENCH=OFF ;;
     bench) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=OFF -DFOVEA_BENCH=ON ;;
-    test) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=ON -DFOVEA_BENCH=ON ;;
+    test) echo -DFOVEA_LEVELS=runnable -DFOVEA_TESTS=ON -DFOVEA_BENCH=ON ;;
+    all) echo -DFOVEA_LEVELS=all -DFOVEA_TESTS=ON -DFOVEA_BENCH=ON ;;
   esac
 }
 
@@ -102,7 +104,7 @@ build() {
   while true; do
     case ${1:-} in
       --mpi) need_packages libopenmpi-dev openmpi-bin ;;
-      --all) parts=test ;;
+      --all) parts=all ;;
       *) break ;;
     esac
     shift
@@ -160,18 +162,18 @@ test_arm() {
   [ $failed = 0 ] || exit 1
 }
 
-# Without options all tests but those of the label slow, which take minutes and serve developers and packagers; with
-# --all every test; with CTest's options the tests that they name.
+# Without options all tests but those of the label slow, which take minutes and serve releases; with --all every test, and
+# the fuzz targets; with CTest's options the tests that they name.
 run_tests() {
   if [ "${1:-}" = --library ]; then test_library "${@:2}"; return; fi
   if [ "${1:-}" = --arm ]; then test_arm "${@:2}"; return; fi
-  local chosen=("$@")
+  local chosen=("$@") parts=test
   if [ $# -eq 0 ]; then chosen=(--label-exclude '^slow$'); fi
-  if [ "${1:-}" = --all ]; then chosen=("${@:2}"); fi
+  if [ "${1:-}" = --all ]; then chosen=("${@:2}") parts=all; fi
   prepare
   need_test_packages
-  if [ "${1:-}" = --all ]; then (need_packages "${arm_packages[@]}") || say "no tests for ARM: their packages are missing"; fi
-  compile test
+  if [ $parts = all ]; then (need_packages "${arm_packages[@]}") || say "no tests for ARM: their packages are missing"; fi
+  compile $parts
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
   shorten_spins
@@ -180,10 +182,9 @@ run_tests() {
   # Most tests use one thread. Options of the caller come later and win.
   ctest --preset release --parallel "$(nproc)" "${chosen[@]}" || failed=1
   tell_skips "$log"
-  [ $# -gt 0 ] || say "left out: tests of headers and of packages in empty environments; ./fovea.sh test --all runs them too"
+  [ $# -gt 0 ] || say "left out: tests of headers, of experiments and of packages in empty environments, and the fuzz targets; ./fovea.sh test --all runs them too"
   [ $failed = 0 ] || exit 1
-  # Whoever names tests wants those alone.
-  case ${1:-} in '' | --all) fuzz_if_possible ;; esac
+  if [ $parts = all ]; then fuzz_if_possible; fi
 }
 
 # A preset of CMakePresets.json, then CTest's options.
@@ -338,8 +339,9 @@ Usage: ./fovea.sh VERB
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
   test [--all|--library|--arm] [CTEST OPTIONS]
-                                   install what is missing, build, run the tests; without options, fuzz briefly too;
-                                   --all: also tests of headers and of packages in empty environments, as CI does;
+                                   install what is missing, build, run the tests, as CI does;
+                                   --all: kernels for every machine, tests of headers, of experiments and of packages in
+                                   empty environments, and fuzz targets too;
                                    --library: the library alone, attention without tasks and program, in minutes;
                                    --arm: its part without libtorch, on emulated 64-bit ARM
   build [--mpi] [--all] [BUILD OPTIONS]

@@ -1,44 +1,47 @@
-"""Calls of the program in a fork of the test's own process, which has loaded libtorch once: a start of the program costs
-a third of a second of CPU time, a fork a few milliseconds. A call sees what a started program sees: its arguments, its
-environment, its working folder, pipes as standard streams, default signals and no other open file."""
+"""Calls of the program in forks of a process that has loaded libtorch once: a start of the program costs a third of a second
+of CPU time, a fork a few milliseconds. A call sees what a started program sees: its arguments, its environment, its working
+folder, pipes as standard streams, default signals and no other open file.
+
+python3 forked_program.py PROGRAM CHANNEL: that process, which answers calls that come over the socket CHANNEL."""
+import atexit
+import contextlib
 import ctypes
 import functools
 import os
 import pathlib
+import pickle
 import selectors
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 import traceback
 
-# Variables that libraries read while they are loaded; a call that changes one of them needs a process of its own.
-READ_ON_LOADING = ("LD_", "GOMP_", "OMP_", "KMP_", "MKL_", "MALLOC_", "GLIBC_", "ATEN_")
+# Variables that libraries read while they are loaded: calls that differ in them share no process.
+READ_ON_LOADING = ("LD_", "GOMP_", "OMP_", "KMP_", "MKL_", "MALLOC_", "GLIBC_", "ATEN_", "FOVEA_TEST_DEVICE_")
 KEPT_DESCRIPTORS = 3
 MOST_DESCRIPTORS = 4096
+SIZE = struct.Struct("q")
 
 
-@functools.cache
-def entry(program):
-    """The function fovea_program of the library beside the program `program`; None if it is not there."""
-    library = pathlib.Path(program).resolve().parent.parent / "lib" / "libfovea_program.so"
-    if not library.exists():
-        return None
-    # main.cc sets this for libgomp.
-    os.environ.setdefault("GOMP_SPINCOUNT", "5000")
-    return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY).fovea_program
+def library_of(program):
+    """The library beside the program `program`, whose function fovea_program is the whole of it."""
+    return pathlib.Path(program).resolve().parent.parent / "lib" / "libfovea_program.so"
 
 
-def loading(variables):
-    return {name: value for name, value in variables.items() if name.startswith(READ_ON_LOADING)}
+def received(channel, size):
+    parts = b""
+    while len(parts) < size:
+        part = channel.recv(size - len(parts))
+        if not part:
+            raise EOFError
+        parts += part
+    return parts
 
 
-def can_fork(program, env=None, cwd=None, **others):
-    """Whether a fork answers as a started program does. Threads of torch in this process would be missing in it."""
-    if others or "torch" in sys.modules or (env is not None and loading(env) != loading(os.environ)):
-        return False
-    return entry(program) is not None
-
+# What the process with the library does.
 
 def replace_process(function, words, streams, env, cwd):
     """Runs in the child and does not return."""
@@ -49,11 +52,9 @@ def replace_process(function, words, streams, env, cwd):
         os.closerange(KEPT_DESCRIPTORS, MOST_DESCRIPTORS)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        if cwd is not None:
-            os.chdir(cwd)
-        if env is not None:
-            os.environ.clear()
-            os.environ.update(env)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(env)
         arguments = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
         code = function(len(words), arguments)
         ctypes.CDLL(None).fflush(None)
@@ -61,6 +62,44 @@ def replace_process(function, words, streams, env, cwd):
         os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)
+
+
+def answer(program, channel):
+    """For each call the number of its process, and its wait status once it has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    function = ctypes.CDLL(str(library_of(program)), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY).fovea_program
+    while True:
+        size, streams, _, _ = socket.recv_fds(channel, SIZE.size, 3)
+        if not size:
+            return
+        words, env, cwd = pickle.loads(received(channel, *SIZE.unpack(size)))
+        child = os.fork()
+        if child == 0:
+            replace_process(function, words, streams, env, cwd)
+        for stream in streams:
+            os.close(stream)
+        channel.sendall(SIZE.pack(child))
+        channel.sendall(SIZE.pack(os.waitpid(child, 0)[1]))
+
+
+# What a test does.
+
+@functools.cache
+def channel_to(program, variables):
+    """The socket to a process that loaded the library under these variables, (name, value) each."""
+    ours, theirs = socket.socketpair()
+    # main.cc sets the first for libgomp.
+    env = {"GOMP_SPINCOUNT": "5000"} | {k: v for k, v in os.environ.items() if not k.startswith(READ_ON_LOADING)} | dict(variables)
+    subprocess.Popen([sys.executable, __file__, program, str(theirs.fileno())], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+                     env=env)
+    theirs.close()
+    atexit.register(ours.close)
+    return ours
+
+
+def can_fork(program, env=None, cwd=None, **others):
+    """Whether a fork answers as a started program does."""
+    return not others and library_of(program).exists()
 
 
 def converse(data, write, reads, deadline):
@@ -95,19 +134,28 @@ def converse(data, write, reads, deadline):
 
 def run_forked(program, words, data, timeout, env=None, cwd=None):
     """Returns like subprocess.run() for the program with the arguments `words` and `data` on standard input."""
+    env = dict(os.environ if env is None else env)
+    channel = channel_to(program, tuple(sorted((k, v) for k, v in env.items() if k.startswith(READ_ON_LOADING))))
     inputs, outputs, errors = os.pipe(), os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        replace_process(entry(program), [program, *words], (inputs[0], outputs[1], errors[1]), env, cwd)
-    for end in (inputs[0], outputs[1], errors[1]):
+    theirs = (inputs[0], outputs[1], errors[1])
+    request = pickle.dumps(([program, *words], env, os.fspath(os.getcwd() if cwd is None else cwd)))
+    socket.send_fds(channel, [SIZE.pack(len(request))], theirs)
+    channel.sendall(request)
+    for end in theirs:
         os.close(end)
+    child, = SIZE.unpack(received(channel, SIZE.size))
     try:
         output, error = converse(data, inputs[1], (outputs[0], errors[0]), time.monotonic() + timeout)
     except BaseException as failure:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        received(channel, SIZE.size)
         if isinstance(failure, TimeoutError):
             raise subprocess.TimeoutExpired([program, *words], timeout) from None
         raise
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = os.waitstatus_to_exitcode(*SIZE.unpack(received(channel, SIZE.size)))
     return subprocess.CompletedProcess([program, *words], code, output, error)
+
+
+if __name__ == "__main__":
+    answer(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,21 +33,18 @@ using testing::HasSubstr;
 constexpr std::array kTasks = {
     tasks::TaskEntry{.name = "copy", .summary = "copies symbols", .train = tasks::train_setup<CopyTask>}};
 
-std::string& own_path() {
-  static std::string path;
-  return path;
-}
-
-// Runs this program in a process of its own; returns waitpid's status.
-int run_program(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {own_path(), "train"});
+// Trains in a process of its own, a fork, which need not load libtorch again; returns waitpid's status.
+int run_program(const std::vector<std::string>& arguments) {
   const pid_t child = fork();
   if (child == 0) {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
+    int code = 1;
+    try {
+      app::train_one_of(kTasks, arguments);
+      code = 0;
+    } catch (const std::exception& e) {
+      (void)std::fprintf(stderr, "%s\n", e.what());
+    }
+    _exit(code);
   }
   int status = -1;
   waitpid(child, &status, 0);
@@ -214,7 +213,6 @@ int main(int argc, char** argv) {
     fovea::app::train_one_of(own::kTasks, {argv + 2, argv + argc});
     return 0;
   }
-  own::own_path() = std::filesystem::absolute(argv[0]);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -8,6 +8,7 @@ from . import _cross
 from ._chosen import chosen_attention, dense_weights
 from ._dense import Dense, dense_attention, read_mask, with_position_bias
 from ._dropped import attention_after_dropped, needs_dropped, weights_after_dropped
+from ._imports import constant_result
 from ._indexed import listed_blocks, with_indices, within_blocks
 from ._names import chosen_keys, has_pattern, with_stages, within
 
@@ -22,7 +23,7 @@ def _count():
     calls += 1
 
 
-@torch.compiler.assume_constant_result  # texts are read when a graph is made
+@constant_result  # texts are read when a graph is made
 def _resolved(spec, window, stages):
     """The spec within a window of so many keys (0: none), with the stages of the model, and its properties."""
     spec = within(spec, f"window({window})") if window else spec

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import torch
 
 from .._functional import attention, attention_weights, properties
+from ._imports import constant_result
 from ._masks import Ranges, is_encoded, ranges_of
 
-@torch.compiler.assume_constant_result
+
+@constant_result
 def _cuts():
     """Whether models cut masks that are longer than their keys: in transformers 4."""
     return getattr(sys.modules.get("transformers"), "__version__", "5").startswith("4.")
@@ -216,7 +218,7 @@ def _lists(allowed, query, key):
     return {"block_indices": places.where(allowed, -1).expand(batch, -1, q_length, -1), "block_size": 1}
 
 
-@torch.compiler.assume_constant_result  # texts are read when a graph is made
+@constant_result  # texts are read when a graph is made
 def _is_capped(spec):
     return "softcap" in properties(spec)
 

@@ -3,6 +3,8 @@ import importlib.abc
 import importlib.util
 import sys
 
+import torch
+
 
 class _After(importlib.abc.MetaPathFinder):
     def __init__(self, name, act):
@@ -36,3 +38,9 @@ def when_imported(name, act):
         act()
     else:
         sys.meta_path.insert(0, _After(name, act))
+
+
+def constant_result(function):
+    """torch.compiler.assume_constant_result, which imports the compiler: that would double the time of `import fovea`."""
+    when_imported("torch._dynamo", lambda: torch.compiler.assume_constant_result(function))
+    return function

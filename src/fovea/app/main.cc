@@ -17,6 +17,7 @@
 #include "fovea/app/library.h"
 #include "fovea/app/program.h"
 #include "fovea/app/torch.h"
+#include "fovea/base/collective.h"
 #include "fovea/base/malloc.h"
 #include "fovea/base/program_name.h"
 #include "fovea/base/signals.h"
@@ -79,6 +80,14 @@ void* load() {
   return dlopen("libfovea_program.so", RTLD_LAZY | RTLD_GLOBAL);
 }
 
+// After main, libtorch takes its thousands of operators apart, a quarter of the processor time of a short command, and
+// nothing of Fovea waits for the end of the process but what the MPI's library still has to do.
+int without_cleaning_up(int code) {
+  if (fovea::launched_processes() > 1) return code;
+  (void)std::fflush(nullptr);
+  std::_Exit(code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -95,5 +104,5 @@ int main(int argc, char** argv) {
     (void)std::fprintf(stderr, "Error: the program cannot be loaded: %s; build or install Fovea again\n", dlerror());
     return kUserError;
   }
-  return reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv);
+  return without_cleaning_up(reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv));
 }

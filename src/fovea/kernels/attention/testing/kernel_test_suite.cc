@@ -94,14 +94,13 @@ int check_same_bits(const Suite& suite) {
     ++ran;
     const Inputs inputs = draw_inputs(c, {}, c.seed);
     const Results one = run(suite, c, inputs);
-    for (const int threads : {2, 3}) {
-      const Results several = run(suite, c, inputs, threads);
-      for (const Sequence& s : c.problem.sequences)
-        EXPECT_TRUE(same(c.problem, one, several, s)) << threads << " threads: " << title(suite, c);
-      EXPECT_TRUE(one.grad_alpha == several.grad_alpha) << threads << " threads, grad_alpha: " << title(suite, c);
-      EXPECT_TRUE(one.grad_by_head == several.grad_by_head && one.grad_rows == several.grad_rows)
-          << threads << " threads, gradients of terms: " << title(suite, c);
-    }
+    const int threads = 2 + ran % 2;
+    const Results several = run(suite, c, inputs, threads);
+    for (const Sequence& s : c.problem.sequences)
+      EXPECT_TRUE(same(c.problem, one, several, s)) << threads << " threads: " << title(suite, c);
+    EXPECT_TRUE(one.grad_alpha == several.grad_alpha) << threads << " threads, grad_alpha: " << title(suite, c);
+    EXPECT_TRUE(one.grad_by_head == several.grad_by_head && one.grad_rows == several.grad_rows)
+        << threads << " threads, gradients of terms: " << title(suite, c);
     for (const Sequence& s : c.problem.sequences) {
       Case alone = c;
       alone.problem.sequences = {s};

@@ -29,7 +29,7 @@ struct Suite {
 int check_against_oracle(const Suite& suite);
 // check_against_oracle() over hundreds of keys, where kernels work in other ways: blocks, screens, several tiles.
 int check_long(const Suite& suite);
-// Threads 1, 2 and 3, and each sequence alone: the same bits, over hundreds of keys too.
+// One thread and two, or three in every other case, and each sequence alone: the same bits, over hundreds of keys too.
 int check_same_bits(const Suite& suite);
 // Scores with few bits, exact in float: ties at the k-th score, at zero, whole rows equal; then the oracle exactly
 // selects the same keys.

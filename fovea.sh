@@ -179,8 +179,8 @@ run_tests() {
   shorten_spins
   local failed=0 log=build/release/Testing/Temporary/LastTest.log
   rm -f "$log"
-  # Most tests use one thread. Options of the caller come later and win.
-  ctest --preset release --parallel "$(nproc)" "${chosen[@]}" || failed=1
+  # Most tests use one thread, and many wait for the disk. Options of the caller come later and win.
+  ctest --preset release --parallel "$(($(nproc) + 1))" "${chosen[@]}" || failed=1
   tell_skips "$log"
   [ $# -gt 0 ] || say "left out: tests of headers, of experiments and of packages in empty environments, and the fuzz targets; ./fovea.sh test --all runs them too"
   [ $failed = 0 ] || exit 1

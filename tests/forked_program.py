@@ -41,7 +41,7 @@ def received(channel, size):
     return parts
 
 
-# What the process with the library does.
+# The process with the library runs these.
 
 def replace_process(function, words, streams, env, cwd):
     """Runs in the child and does not return."""
@@ -82,7 +82,7 @@ def answer(program, channel):
         channel.sendall(SIZE.pack(os.waitpid(child, 0)[1]))
 
 
-# What a test does.
+# A test runs these.
 
 @functools.cache
 def channel_to(program, variables):

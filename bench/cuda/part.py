@@ -2,6 +2,7 @@
 import importlib
 import json
 import math
+import os
 import pathlib
 import platform
 import sys
@@ -75,3 +76,7 @@ def main():
 
 if __name__ == "__main__":
     main()
+    # While Python ends, torch's thread for the device may still wait for Python's lock, which would end the process with an error.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -347,7 +347,7 @@ Usage: ./fovea.sh VERB
   build [--mpi] [--all] [BUILD OPTIONS]
                                    install what is missing, build the program ./fovea, with kernels for this machine
                                    (options of cmake --build); --mpi: training by several processes too; --all: also
-                                   kernels for every machine, tests and benchmarks, as for test
+                                   kernels for every machine, tests and benchmarks, as for test --all
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build

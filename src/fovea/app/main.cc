@@ -80,9 +80,9 @@ void* load() {
   return dlopen("libfovea_program.so", RTLD_LAZY | RTLD_GLOBAL);
 }
 
-// After main, libtorch takes its thousands of operators apart, a quarter of the processor time of a short command, and
-// nothing of Fovea waits for the end of the process but what the MPI's library still has to do.
-int without_cleaning_up(int code) {
+// Flushes the streams and ends the process: after main, libtorch would take its operators apart, a quarter of the
+// processor time of a short command. One of several processes returns to main, because the MPI's library acts after it.
+int end_at_once(int code) {
   if (fovea::launched_processes() > 1) return code;
   (void)std::fflush(nullptr);
   std::_Exit(code);
@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
     (void)std::fprintf(stderr, "Error: the program cannot be loaded: %s; build or install Fovea again\n", dlerror());
     return kUserError;
   }
-  return without_cleaning_up(reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv));
+  return end_at_once(reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv));
 }

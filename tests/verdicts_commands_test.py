@@ -76,7 +76,7 @@ class Commands(ResultTables):
     def test_lengths(self):
         """Means by length, and verdicts against full attention with enough seeds; bits are better if they are fewer."""
         with open(self.results / "settings.tsv", "a", encoding="utf-8") as file:
-            file.write("recall\tR\there\tshare\t-\t-\t-\t3\nbytes-1024\tB\there\tbits\t-\t-\t-\t3\n")
+            file.writelines(f"{data}\tT\there\tx\t-\t-\t-\t3\n" for data in ("recall", "bytes-1024", "bytes-time"))
         near = self.finished_run("topk-4-seed2", 2, system="topk(4)\n", **{"1024_bits": "1.500\n"})
         (near / "1024-4.answers").write_text("bits-per-answer 1.5\nanswered 0.440000\n")
         (near / "256-4.answers").write_text("bits-per-answer 0.5\nanswered 0.900000\n")
@@ -88,14 +88,19 @@ class Commands(ResultTables):
             ("recall", "full", "answered-256-4", 0.9), ("recall", "full", "answered-1024-4", 0.2), ("recall", "relu", "answered-1024-4", 0.21),
             ("bytes-1024", "full", "bits-1024", 2.0), ("bytes-1024", "topk(4)", "bits-1024", 2.5)) for seed in (1, 2, 3)]
         rows += [("recall", "topk(4)", seed, "answered-1024-4", "0.440") for seed in (1, 3)]
+        # A seed of another processor counts if all systems have it; its times never do.
+        rows = [(*row, "q" if row[0] == "bytes-1024" and row[2] == 3 else "p") for row in rows]
+        rows += [("bytes-1024", "full", 4, "bits-1024", "9", "q")]
+        rows += [("bytes-time", "full", seed, "ms-1024", str(seed), place) for seed, place in ((1, "p"), (2, "p"), (3, "q"))]
         with open(self.results / "runs.tsv", "a", encoding="utf-8") as file:
             for row in rows:
-                cells = dict(zip(("data", "system", "seed", "measure", "value"), row)) | {"processor": "p"}
+                cells = dict(zip(("data", "system", "seed", "measure", "value", "processor"), row))
                 file.write("\t".join(str(cells.get(key, "-")) for key in head) + "\n")
-        recall, of_bytes = verdict_lengths.length_tables(files.Book(self.results, self.folder)).split("\n\n")
+        recall, of_bytes, times = verdict_lengths.length_tables(files.Book(self.results, self.folder)).split("\n\n")
         self.assertEqual(recall.splitlines()[2:], [
             "| `full` | 3 | 0.90 (0.01) | 0.20 (0.01) |", "| `topk(4)` | 3 | 0.90 | 0.44 (0.00), better |", "| `relu` | 3 | | 0.21 (0.01) |"])
         self.assertEqual(of_bytes.splitlines()[2:], ["| `full` | 3 | 2.000 (0.010) |", "| `topk(4)` | 3 | 2.500 (0.010), worse |"])
+        self.assertEqual(times.splitlines()[2:], ["| `full` | 2 | 2 (1) |"])
 
     def test_lines(self):
         """A stand-in for fovea prints the number of reference lines as the difference: 6, and 4 without one of three documents."""

@@ -16,19 +16,19 @@ TABLES = (("recall", r"answered-(\d+)-1", "Share of answers that are found, one 
 
 
 def by_length(rows, data, pattern):
-    """{length: {system: values of the seeds}} of rows of runs.tsv, in the order of lengths. They are those of the processor with most of
-    these runs, and where the data have verdicts those of a seed that all systems have on another processor: it changes all alike."""
+    """{length: {system: values of the seeds}} of rows of runs.tsv, in the order of lengths: those of the processor with most of these runs
+    and, where the data have verdicts, any seed that every system has on another processor, which then changes both sides alike."""
     runs = [(int(match[1]), run) for run in rows if run["data"] == data and (match := re.fullmatch(pattern, run["measure"]))]
-    cells = {}  # (processor, seed): what was measured
+    measured = {}  # (processor, seed): its systems and lengths
     for length, run in runs:
-        cells.setdefault((run["processor"], run["seed"]), set()).add((run["system"], length))
-    places = [run["processor"] for _, run in runs]
-    most, every = max(places, key=places.count, default=None), set().union(*cells.values())
+        measured.setdefault((run["processor"], run["seed"]), set()).add((run["system"], length))
+    processors = [run["processor"] for _, run in runs]
+    most = max(processors, key=processors.count, default=None)
+    everything = set().union(*measured.values())
     judged = any(sign for name, _, _, _, sign in TABLES if name == data)
     found = {}
     for length, run in sorted(runs, key=lambda each: each[0]):
-        place = run["processor"], run["seed"]
-        if place[0] == most or judged and cells[place] == every:
+        if run["processor"] == most or judged and measured[run["processor"], run["seed"]] == everything:
             found.setdefault(length, {}).setdefault(run["system"], []).append(float(run["value"]))
     return found
 

@@ -237,7 +237,10 @@ def rates_table(rates, trials):
 
 
 def readme_table(book):
-    lines = ["| claim | published | ours, in small models | verdict |", "|---|---|---|---|"]
+    count = collections.Counter(book.verdict(claim) for claim in book.claims)
+    lines = [f"In small models, {count['holds']} hold, {count['does not hold']} do not, and {count['undecided'] + count[EARLY]} are undecided; "
+             f"{count[EXACT]} are exact. The others have one training, other conditions, or no training yet. Five of them:", "",
+             "| claim | published | ours, in small models | verdict |", "|---|---|---|---|"]
     for claim in (claim for name in OF_README for claim in book.claims if claim["id"] == name):
         judged = [result for result in book.of(claim) if result.status != NOT_RUN]
         best = next((result for result in judged if result.found), judged[0] if judged else None)

@@ -19,6 +19,7 @@ class Use(unittest.TestCase):
             self.assertRegex(log, rf"\[data\] [\d,]+ {unit}s from '{re.escape(str(TEXT))}' \([\d,]+ bytes, 1,900 lines, ")
             self.assertEqual(log.count(f" : {measure} : "), 2, log)
             self.assertTrue((model / "best").is_symlink())
+            self.assertIn("\nmechanism: full\n", checked("info", model).stdout)
             said = score("--model", model, "--train-sets", TEST)
             self.assertEqual(said.stderr, "")
             names = [line.split(" ")[0] for line in said.stdout.splitlines()]

@@ -130,7 +130,7 @@ def _sums_in_blocks(q, k, weights, indices, target, gradients):
     grad_q, grad_k, grad_weights = (torch.zeros_like(x, dtype=kind, memory_format=torch.contiguous_format)
                                     if gradients else x.new_zeros(0) for x in (q, k, weights))
     chosen_keys = indices.size(2)
-    for b in range(q.size(0)):
+    for b in range(q.size(0) if k.size(1) and chosen_keys else 0):
         keys = k[b].to(kind)
         for block in blocks_of(q.size(1), chosen_keys * (q.size(3) + 2 * q.size(2))):
             x, w, index = q[b, block].to(kind), weights[b, block].to(kind), indices[b, block].long()

@@ -204,6 +204,26 @@ def test_loss_of_no_query_is_zero():
     assert loss == 0 and all((x.grad == 0).all() for x in leaves)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("keys, count", [(0, 3), (4, 0)])
+def test_no_keys_and_empty_lists(dtype, keys, count):
+    q, k, weights = (torch.randn(size, dtype=dtype, requires_grad=True) for size in ((1, 2, 2, 4), (1, keys, 4), (1, 2, 2)))
+    lists, target = torch.full((1, 2, count), -1, dtype=torch.int32), torch.zeros(1, 2, count, dtype=dtype)
+    loss = fovea.index_loss(q, k, weights, lists, target)
+    loss.backward()
+    assert loss == 0 and not any(x.grad.any() for x in (q, k, weights))
+    found = fovea.index_target(q.detach().transpose(1, 2), k.detach()[:, None], lists)
+    assert found.shape == lists.shape and not found.any()
+
+
+def test_loss_of_a_tiny_target_is_that_of_its_shares():
+    q, k, weights = random(dtype=torch.float32)
+    lists, target = chosen(9, 23, 7), torch.rand(2, 9, 7)
+    # Numbers as small as these have five digits.
+    torch.testing.assert_close(fovea.index_loss(q, k, weights, lists, target * 1e-40),
+                               fovea.index_loss(q, k, weights, lists, target), rtol=1e-3, atol=1e-4)
+
+
 def test_loss_compiles():
     leaves = [x.requires_grad_() for x in random(dtype=torch.float32)]
     indices, target = chosen(9, 23, 7), torch.rand(2, 9, 7)

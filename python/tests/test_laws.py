@@ -209,6 +209,17 @@ def test_infinite_values_without_weight_stay_where_they_are(spec, dtype):
 
 
 @specs.CPU_KERNELS
+@pytest.mark.parametrize("spec", ["full", "relu", "sigmoid(0)", "gelu", "leaky-relu(0.1)"])
+def test_a_score_of_minus_infinity_is_no_candidate(spec):
+    for dtype in (torch.float32, torch.float64):
+        q, k = (torch.ones(1, 1, 2, 4, dtype=dtype, device=specs.DEVICE) for _ in "qk")
+        v = torch.randn(1, 1, 2, 4, dtype=dtype, device=specs.DEVICE)
+        k[..., 0, :] = -math.inf
+        assert torch.equal(fovea.attention_weights(q, k, spec)[..., 0], torch.zeros(1, 1, 2, dtype=dtype, device=specs.DEVICE))
+        close(fovea.attention(q, k, v, spec), fovea.attention(q, k[..., 1:, :], v[..., 1:, :], spec, cross=True), dtype)
+
+
+@specs.CPU_KERNELS
 @pytest.mark.parametrize("n", [100, 600])  # cpu-rows and cpu-entmax
 def test_gradient_of_alpha_is_blind_to_an_offset_of_values(n):
     grads = []

@@ -33,7 +33,7 @@ def measured(spec, *budgets):
     return map(float, run.stdout.split())
 
 
-@pytest.mark.parametrize("spec", ["topk(8)", "sparsemax", "entmax(1.5)"])
+@pytest.mark.parametrize("spec", ["topk(8)", "sparsemax", "entmax(1.5)", "blocktopk(16,4)", "blocktopk(100000,4)"])
 def test_memory_follows_the_budget(spec):
     """Beside the budget of 8 MiB, inputs, results and gradients take 4, and the allocators keep some; all scores once would
     take 32."""

@@ -102,6 +102,18 @@ def test_backward_teaches_the_indexers_alone_their_loss():
     assert all(module.loss > 0 for module in indexed.values())
 
 
+def test_labels_may_be_given_by_position():
+    made, ids = sparse().train(), hf.tokens()
+
+    def gradients(*args, **kwargs):
+        made.zero_grad()
+        made(ids, *args, num_items_in_batch=7, **kwargs).loss.backward()
+        return [p.grad for name, p in made.named_parameters() if "indexer" in name]
+
+    for by_place, by_name in zip(gradients(None, None, None, None, ids), gradients(labels=ids)):
+        assert by_name.any() and torch.equal(by_place, by_name)
+
+
 def test_training_lowers_the_loss_of_the_indexers():
     made, ids = sparse().train(), hf.tokens()
     for name, parameter in made.named_parameters():
@@ -217,3 +229,5 @@ def test_register_asks_for_sparsify():
 def test_windowed_layers_are_refused():
     with pytest.raises(NotImplementedError, match=r"'dsa\(5\)' on a layer with a sliding window is not supported; give layer 0 "):
         sparse("mistral")(hf.tokens())
+    with pytest.raises(ValueError, match=r"'blocktopk\(4,2\)' on a layer with a sliding window is not supported"):
+        sparse("mistral", "blocktopk(4,2)")(hf.tokens())

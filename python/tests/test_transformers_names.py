@@ -46,6 +46,8 @@ def test_names_are_canonical():
     ("4*sigmoid;4*full", "training sets the bias of sigmoid"),
     ("4*span(64,8);4*full", "learns span"),
     ("routed(4,8)", "learns centroids"),
+    ("dsa(4)+topk(2)", r"dsa\(k\) stands alone, without stages and head groups"),
+    ("2*dsa(4);2*full", "stands alone"),
     ("2*full;2*clause(1)", "attends within clauses of a text, which models of transformers do not know"),
 ])
 def test_bad_names(text, message):

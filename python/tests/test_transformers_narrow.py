@@ -157,3 +157,24 @@ def test_modes_copies_and_default_types(precision):
                     assert torch.equal(made(ids[:, i:i + 1], past_key_values=found).logits, wanted[i - 66])
     finally:
         torch.set_default_dtype(usual)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_value_without_weight_and_a_query_without_keys(precision):
+    layer = fovea.transformers._narrow.NarrowLayer(precision)
+    k, v = torch.randn(2, 1, 2, 5, 16)
+    k[0, 0, 1], v[0, 0, 1] = -1e4, torch.inf
+    layer.update(k, v)
+    layer.update(*torch.randn(2, 1, 2, 1, 16))
+    query, wide = torch.ones(1, 2, 1, 16), layer.wide()
+    step = layer.attend(query, "full", None, None)
+    assert step is None  # so that the wide numbers are read
+    assert fovea.attention(query, *wide, "full").isfinite().all()
+
+    made, ids = long_model("llama", "full"), hf.tokens(2, 6)
+    cache = fovea.transformers.NarrowCache(precision, config=made.config)
+    mask = torch.ones(2, 6, dtype=torch.long)
+    mask[1, 5] = 0
+    with torch.no_grad():
+        made(ids[:, :5], attention_mask=mask[:, :5], past_key_values=cache)
+        assert made(ids[:, 5:], attention_mask=mask, past_key_values=cache).logits.isfinite().all()

@@ -91,6 +91,8 @@ def target(q, k, indices, scale=None):
         torch.ops.fovea.kernel_index_target(_rows(q.transpose(1, 2)), _rows(k), indices.contiguous(), scale, out)
         return out
     queries, count = q.size(2), indices.size(2)
+    if k.size(2) == 0 or count == 0:
+        return out.zero_()
     step = max(1, _GATHERED // max(1, count * (k.size(1) * q.size(3) + q.size(1))))
     with torch.autocast(q.device.type, enabled=False):
         for b in range(q.size(0)):

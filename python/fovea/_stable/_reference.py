@@ -50,7 +50,7 @@ def _pieces(sequences, budget):
             i += 1
             continue
         step = min(budget.queries(k_length), q_length)
-        most = budget.pairs // (area * budget.heads)
+        most = budget.pairs // (q_length * budget.columns(k_length) * budget.heads)
         while (i + count < len(sequences) and count < most
                and sequences[i + count] == [q_begin + count * q_length, q_length, k_begin + count * k_length, k_length]):
             count += 1
@@ -126,7 +126,8 @@ class _Rows:
         lists = self.lists[begin:begin + piece.count * length].to(self.q.device).long()
         lists = lists.view(piece.count, length, lists.size(1), -1).transpose(1, 2)   # [G, 1, H_kv or H, n, count]
         if call.block > 1:
-            places = torch.arange(call.block, device=lists.device)
+            # A block that is longer than the text ends with it.
+            places = torch.arange(min(call.block, piece.k_length), device=lists.device)
             keys = lists[..., None] * call.block + places
             lists = torch.where((lists[..., None] < 0) | (keys >= piece.k_length), -1, keys).flatten(-2)
         listed = torch.zeros(*lists.shape[:-1], piece.k_length + 1, dtype=torch.bool, device=lists.device)
@@ -288,6 +289,9 @@ class _Computed:
         if call.by_head is not None and call.parts.span:
             # All that a row selects may be left out: the row is then zeros, not NaN.
             self.dropped = _without(self.dropped, rows.head_scores(piece, call.by_head.dtype))
+        if call.parts.transform in ("gelu", "leaky-relu"):
+            # Kernels take a score of minus infinity for a key that is left out, also where the transform is not 0 there.
+            self.dropped = _without(self.dropped, self.scores)
         self.slopes = _cap_slope(capped.to(rows.dtype), cap) if cap else None
         self.weights = weights_of(call.parts, self.scores, self.dropped, call.alpha)
         self.factors = rows.dropout(piece)

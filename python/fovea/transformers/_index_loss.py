@@ -72,7 +72,7 @@ class ForwardWithIndexLoss:
             losses = [indexer.pending for indexer in found if indexer.pending is not None]
             for indexer in found:
                 indexer.collects, indexer.pending = False, None
-        return self._join(out, losses, kwargs) if losses else out
+        return self._join(out, losses, inspect.signature(forward).bind_partial(model, *args, **kwargs)) if losses else out
 
     def _begin(self):
         _check_checkpointing(self.model)
@@ -82,7 +82,9 @@ class ForwardWithIndexLoss:
                           "fovea.transformers.index_loss(model) to your own loss", stacklevel=4)
         self.losses = []
 
-    def _join(self, out, losses, arguments):
+    def _join(self, out, losses, bound):
+        # Arguments that forward() takes as **kwargs, such as num_items_in_batch, stand in a dict of their own.
+        arguments = {**bound.arguments, **bound.kwargs}
         if isinstance(out, tuple):
             if arguments.get("labels") is not None and isinstance(out[0], torch.Tensor) and out[0].requires_grad:
                 return (_WithLoss.apply(out[0], sum(losses) * _share_of_step(self.model, arguments)), *out[1:])

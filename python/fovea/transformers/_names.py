@@ -71,8 +71,10 @@ def _checked_spec(text):
             raise ValueError(f"fovea: got '{text.strip()}'; expected dsa(k) with a whole number k of 1 or more")
         return f"dsa({int(found[1])})"
     spec = parse_spec(text.strip())
+    if "indexer" in properties(spec):
+        raise ValueError(f"fovea: got '{spec}'; in models of transformers dsa(k) stands alone, without stages and head groups")
     learned = [name for name in parameters(spec) if name in ("alpha", "sinks", "gate")]
-    learned += [name for name in ("span", "centroids", "indexer", "gate") if name in properties(spec)]
+    learned += [name for name in ("span", "centroids", "gate") if name in properties(spec)]
     learned += ["the scale of queries"] if {"head_scale", "input_scale"} & set(properties(spec)) else []
     if "clauses" in properties(spec):
         raise ValueError(f"fovea: '{spec}' attends within clauses of a text, which models of transformers do not know; "
@@ -120,7 +122,7 @@ def parse(text):
     return mechanism
 
 
-_PATTERNS = {name.name for name in spec_names() if name.part == "pattern"}
+_PATTERNS, _STAGES = ({name.name for name in spec_names() if name.part == part} for part in ("pattern", "stage"))
 
 
 def _head_groups(spec):
@@ -150,14 +152,21 @@ def with_stages(spec, stages):
 
 
 def within(spec, window):
-    """The spec with its candidates limited to those of the pattern `window`, in every group of heads."""
+    """The spec with its candidates limited to those of the pattern `window`, in every group of heads.
+
+    Raises:
+        ValueError: the spec has candidates of its own that go with no pattern, such as chosen blocks.
+    """
     groups = []
     for heads, rest in _head_groups(spec):
         pairs, *stages = _split(rest, "+")
-        first = re.match(r"\(*([a-z_]+)", pairs)
+        first = re.match(r"\(*([a-z_-]+)", pairs)
         if first and first[1] in _PATTERNS:
             pairs = window if pairs == "full" else f"({pairs})&{window}"
-        else:
+        elif first and first[1] in _STAGES:
             pairs, stages = window, [pairs, *stages]
+        else:
+            raise ValueError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give such layers another spec, "
+                             "such as full, their window")
         groups.append(heads + "+".join([pairs, *stages]))
     return ";".join(groups)

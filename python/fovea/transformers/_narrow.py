@@ -146,10 +146,11 @@ class NarrowLayer(DynamicLayer):
         q = query[:, :, 0].contiguous()
         out = torch.empty_like(q)
         steps = (None, None) if keys.steps is None else (_tokens(keys.steps), _tokens(values.steps))
-        torch.ops.fovea.kernel_narrow_step(q, _tokens(keys.data), _tokens(values.data), *steps,
-                                           (begins + rows_of(batch) * (heads * room)).contiguous(), lengths.contiguous(),
-                                           1 / math.sqrt(width) if scale is None else scale, out)
-        return out[:, None]
+        not_finite = torch.ops.fovea.kernel_narrow_step(
+            q, _tokens(keys.data), _tokens(values.data), *steps, (begins + rows_of(batch) * (heads * room)).contiguous(),
+            lengths.contiguous(), 1 / math.sqrt(width) if scale is None else scale, out)
+        # A value whose weight is zero may count there, so the step reads the wide numbers.
+        return None if not_finite else out[:, None]
 
 
 class NarrowCache(DynamicCache):

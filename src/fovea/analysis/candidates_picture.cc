@@ -152,7 +152,7 @@ std::string hatch(double cell) {
 }  // namespace
 
 std::string candidates_svg(const LayerSpec& spec, int64_t length, AttentionKind kind) {
-  require_one_norm(spec);
+  require_groups_fit(spec);
   for (const HeadGroup& group : spec) validate(group.spec, kind);
   const PanelSize size = {length, std::min(kMostCell, kGridWidth / static_cast<double>(length))};
   const size_t columns = std::min(spec.size(), kMostColumns), rows = (spec.size() + columns - 1) / columns;

@@ -209,7 +209,9 @@ constexpr std::array kMechanismOptions = {MechanismOptions{"routing-", {"routed(
                                           MechanismOptions{"span-", {"span(", "span("}},
                                           MechanismOptions{"clause-", {"clause(", "mix("}}};
 
-bool is_mechanism(std::string_view name) { return name.starts_with("attention") && name != "attention-seed"; }
+constexpr std::array<std::string_view, 5> kMechanisms = {"attention", "attention-encoder", "attention-decoder",
+                                                         "attention-cross", "attention-layers"};
+bool is_mechanism(std::string_view name) { return std::ranges::find(kMechanisms, name) != kMechanisms.end(); }
 
 // Whether the option's mechanism is in the model; true for options of no mechanism.
 bool counts_for(const std::string& name, const Facts& facts) {

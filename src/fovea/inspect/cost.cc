@@ -65,11 +65,22 @@ std::string speed_table(const std::vector<LengthSpeedRecord>& speeds) {
          "one text of that length made unit by unit\n";
 }
 
-// The numbers that stages of the layer project each of its inputs to: those of a gate, and b and g of ASEntmax.
-int64_t projected_by_stages(const LayerSpec& mechanism, int64_t heads, int64_t head_dim) {
+// Operations for a token of the layer's products with its parameters: queries, keys, values and the output, which have
+// the width of their heads; a gate, and b and g of ASEntmax; and the indexer of dsa(k), which reads queries and keys.
+double projections_of(const LayerSpec& mechanism, const ModelConfig& model) {
+  const int64_t heads = model.transformer_heads, head_dim = head_dim_of(model);
+  const int64_t key_heads = model.transformer_heads_kv == 0 ? heads : model.transformer_heads_kv;
   const std::optional<OutputGate>& gate = mechanism.front().spec.gate;
   const int64_t gates = !gate ? 0 : gate->per == OutputGate::Per::kHead ? heads : heads * head_dim;
-  return gates + (parameters_of(mechanism).scale_by_input ? 2 * heads : 0);
+  const int64_t scales = parameters_of(mechanism).scale_by_input ? 2 * heads : 0;
+  double products =
+      static_cast<double>(model.dim_emb) * static_cast<double>((2 * heads + 2 * key_heads) * head_dim + gates + scales);
+  if (mechanism.front().spec.indexed()) {
+    const int64_t index_heads = index_heads_of(model, heads);
+    products += static_cast<double>(heads * head_dim * index_heads * (model.index_width + 1) +
+                                    key_heads * head_dim * model.index_width);
+  }
+  return 2 * products;
 }
 
 // Adds the records of a model's attentions, with as many keys as queries.
@@ -94,10 +105,7 @@ void add_records(const std::string& spec, const ModelConfig& model, const std::v
           last_mechanism = record.mechanism;
         }
         record.cost = last;
-        // Queries, the output, keys and values have the width of their heads.
-        const auto projected =
-            static_cast<double>((2 * heads + 2 * key_heads) * head_dim + projected_by_stages(own, heads, head_dim));
-        record.projection_flops = 2 * static_cast<double>(length) * static_cast<double>(model.dim_emb) * projected;
+        record.projection_flops = static_cast<double>(length) * projections_of(own, model);
         records.push_back(std::move(record));
       }
     }

@@ -118,6 +118,17 @@ TEST(Cost, CountsStagesOfTheLayer) {
   EXPECT_EQ(of("entmax(1.5)+scaled"), std::pair(6 * 20.0 + 8 * (4 + 8), 2.0 * 4 * 8 * (32 + 4)));
 }
 
+// By hand: the 2 heads of an indexer of width 5 read the 8 numbers of a token's queries, each for 5 numbers and a
+// weight, and one row of 5 is made of the 8 numbers of its keys.
+TEST(Cost, CountsTheProjectionsOfAnIndexer) {
+  AnalysisOptions options;
+  options.json = true, options.lengths = {4}, options.sweep = {"dsa(2)"};
+  DecoderConfig model;
+  model.dim_emb = 8, model.transformer_heads = 2, model.dec_depth = 1, model.index_width = 5;
+  const Numbers numbers = numbers_of(Json::parse(written(options, model))["records"], "dsa(2)", "decoder", 1);
+  EXPECT_EQ(numbers.projection_flops, 2.0 * 4 * (8 * 32 + 8 * 2 * (5 + 1) + 8 * 5));
+}
+
 TEST(Cost, NeedsNoParametersButAPlace) {
   const TestFolder folder;
   AnalysisOptions options;

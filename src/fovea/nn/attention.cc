@@ -5,7 +5,9 @@
 #include <ATen/ops/diff.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -60,6 +62,42 @@ LayerSpec if_scaled(const LayerSpec& mechanism) {
   return is_scaled ? mechanism : LayerSpec{};
 }
 
+// A number that each head learns for itself, and its name in the refusal of a mechanism.
+struct HeadParameter {
+  bool AttentionParameters::*needs;
+  std::string_view name;
+};
+constexpr std::array kHeadParameters = {
+    HeadParameter{&AttentionParameters::alpha, "a learned alpha"},
+    HeadParameter{&AttentionParameters::sinks, "learned sinks"},
+    HeadParameter{&AttentionParameters::scale_by_head, "the weights of scaled"},
+    HeadParameter{&AttentionParameters::scale_by_input, "the weights of scaled beside entmax"}};
+
+// Names a parameter that some heads of `mechanism` need and did not learn in `trained`; empty if there is none. Both
+// mechanisms are resolved.
+std::string unlearned(const LayerSpec& mechanism, const LayerSpec& trained) {
+  const AttentionParameters learned = parameters_of(trained);
+  int64_t end = 0;
+  for (const HeadGroup& group : mechanism) {
+    const AttentionParameters needs = parameters_of({group});
+    const int64_t begin = end;
+    end += group.num_heads;
+    int64_t had_end = 0;
+    for (const HeadGroup& had : trained) {
+      const int64_t had_begin = had_end;
+      had_end += had.num_heads;
+      const int64_t first = std::max(begin, had_begin), last = std::min(end, had_end);
+      const AttentionParameters own = parameters_of({had});
+      for (const auto& [part, name] : kHeadParameters) {
+        if (first >= last || !(needs.*part) || own.*part) continue;
+        if (!(learned.*part)) return std::string(name);
+        return first + 1 == last ? cat(name, " of head ", last) : cat(name, " of heads ", first + 1, " to ", last);
+      }
+    }
+  }
+  return "";
+}
+
 // The outputs of heads [T, H, D] times the sigmoid of the gate's products, [T, H D] or [T, H].
 at::Tensor gated_heads(const at::Tensor& heads, const at::Tensor& products) {
   return heads * products.sigmoid().view({heads.size(0), heads.size(1), -1}).to(heads.scalar_type());
@@ -67,7 +105,8 @@ at::Tensor gated_heads(const at::Tensor& heads, const at::Tensor& products) {
 
 }  // namespace
 
-Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope) : place_(place) {
+Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope)
+    : place_(place), trained_(resolve(mechanism.training, place.heads)) {
   check_place(place, mechanism.training);
   const int64_t width = place.width, inner = place.inner(), of_keys = 2 * place.key_heads() * place.head_dim();
   if (place.kind == AttentionKind::kCross) {
@@ -136,13 +175,13 @@ void Attention::replace_mechanism(const Mechanism& given) {
 void Attention::require_parameters(const Mechanism& mechanism) const {
   const AttentionParameters needs = parameters_of(mechanism.evaluation);
   std::string missing = HeadNorm::missing(head_norm_.get(), needs);
-  if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
-  if (needs.sinks && !sinks_.defined()) missing = "learned sinks";
+  if (const std::string of_heads = unlearned(resolve(mechanism.evaluation, place_.heads), trained_); !of_heads.empty())
+    missing = of_heads;
   if (const std::optional<OutputGate>& gate = mechanism.evaluation.front().spec.gate) {
     const int64_t rows = gate->per == OutputGate::Per::kHead ? place_.heads : place_.inner();
-    if (!gate_ || gate_->weight.size(0) != rows) missing = cat("the weights of ", OutputGate::kName);
+    if (!gate_ || gate_->weight.size(0) != rows)
+      missing = cat("the weights of ", gate->per == OutputGate::Per::kHead ? "gate(head)" : "gate");
   }
-  if (const std::string of_scale = QueryFactors::missing(factors_.get(), needs); !of_scale.empty()) missing = of_scale;
   if (const std::string of_mixture = mixture_.missing(needs); !of_mixture.empty()) missing = of_mixture;
   if (indexed_keys(mechanism.evaluation) > 0 && !indexer_) missing = "a learned indexer";
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
@@ -154,7 +193,7 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
             : "learned spans of these heads, limits and ramps";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
-                    ", which this model (trained with ", print(mechanism_.training),
+                    ", which this model (trained with ", print(trained_),
                     ") does not have; use a mechanism without it, or train one with it"));
   }
 }

@@ -157,6 +157,7 @@ class Attention : public torch::nn::Module {
                                const ops::AttentionOptions& options, const ForwardContext& context) const;
 
   AttentionPlace place_;
+  LayerSpec trained_;  // the mechanism whose parameters the layer has
   Mechanism mechanism_;
   AttentionLayerPointer training_, evaluation_;  // of the mechanism; null where it has clauses
   struct Gated {

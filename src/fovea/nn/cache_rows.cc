@@ -125,8 +125,15 @@ at::Tensor attend_narrow(const at::Tensor& q, const NarrowAttention& keys) {
     }
   }
   const auto step = [&](const at::Tensor& queries, const at::Tensor& first, const at::Tensor& count) {
-    return ops::attend_narrow_rows(queries, {keys.rows.narrow_half(0), keys.rows.narrow_half(1), first, count},
-                                   1 / std::sqrt(static_cast<double>(q.size(2))));
+    const auto [out, not_finite] =
+        ops::attend_narrow_rows(queries, {keys.rows.narrow_half(0), keys.rows.narrow_half(1), first, count},
+                                1 / std::sqrt(static_cast<double>(q.size(2))));
+    // A value may count there whose weight is zero, so the query reads the widened keys and values.
+    for (const int64_t row : not_finite) {
+      const TokenMove range = {.from = first[row].item<int64_t>(), .to = 0, .count = count[row].item<int64_t>()};
+      out[row].copy_(attend_widened(queries.narrow(0, row, 1), keys, {&range, 1}, index_tensor({0, 1}))[0]);
+    }
+    return out;
   };
   if (std::ssize(singles) == q.size(0) && std::ssize(singles) == keys.begins.numel())
     return step(q, keys.begins, keys.lengths);

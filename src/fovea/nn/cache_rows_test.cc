@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,11 @@ class Pair {
   void grow(const std::vector<int64_t>& counts) {
     std::vector<int64_t> offsets = {0};
     for (const int64_t count : counts) offsets.push_back(offsets.back() + count);
-    offsets_ = index_tensor(offsets);
-    const at::Tensor stacked = torch::randn({offsets.back(), 2 * kHeads, kWidth});
+    write(index_tensor(offsets), torch::randn({offsets.back(), 2 * kHeads, kWidth}));
+  }
+  // Keys and values [T, 2 H, D] of new tokens.
+  void write(const at::Tensor& offsets, const at::Tensor& stacked) {
+    offsets_ = offsets;
     narrow_.append(offsets_), exact_.append(offsets_);
     narrow_.write(0, stacked), exact_.write(0, rounded(stacked, type_));
   }
@@ -44,7 +48,9 @@ class Pair {
 
   // The tokens of the last grow().
   void expect_same_attention(const std::string& what) {
-    const at::Tensor q = torch::randn({offsets_[-1].item<int64_t>(), kShare * kHeads, kWidth});
+    expect_same_attention(torch::randn({offsets_[-1].item<int64_t>(), kShare * kHeads, kWidth}), what);
+  }
+  void expect_same_attention(const at::Tensor& q, const std::string& what) {
     const std::vector<int64_t> none(narrow_.lengths().size(), 0);
     const StepCache::Keys places = narrow_.key_places(none), exact = exact_.key_places(none);
     const at::Tensor ours = attend_narrow(q, {narrow_.layer_rows(0), offsets_, places.begins, places.lengths});
@@ -85,6 +91,18 @@ TEST(CacheRows, FollowTheCache) {
     pair.add_rows(2);
     pair.grow({1, 3, 1});
     pair.expect_same_attention("rows that leave and come");
+  }
+}
+
+TEST(CacheRows, AValueWithoutWeightIsNotRead) {
+  for (const CacheType type : {CacheType::kBFloat16, CacheType::kInt8}) {
+    Pair pair(type, 1);
+    at::Tensor stacked = torch::randn({5, 2 * kHeads, kWidth});
+    stacked[1].narrow(0, 0, kHeads).fill_(-1e4);
+    stacked[1].narrow(0, kHeads, kHeads).fill_(std::numeric_limits<float>::infinity());
+    pair.write(index_tensor({0, 5}), stacked);
+    pair.grow({1});
+    pair.expect_same_attention(torch::ones({1, kShare * kHeads, kWidth}), "a value of infinity");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "fovea/nn/test_gradients.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -10,12 +11,14 @@
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 #include "fovea/nn/positions.h"
 
 namespace fovea::nn::model_train_test {
 namespace {
 
 using namespace testing;
+using ::testing::HasSubstr;
 
 void check_model(const ModelConfig& config) {
   Model model = make(config);
@@ -240,7 +243,8 @@ TEST(EncoderDecoder, OverridesAreThoseOfAModelTrainedSo) {
   };
   EXPECT_NE(message("relu+gated-rmsnorm").find("it needs its norm's gate, which this model"), std::string::npos);
   EXPECT_NE(message("entmax(learned)").find("a learned alpha"), std::string::npos);
-  EXPECT_NE(message("full+gate").find("the weights of gate"), std::string::npos);
+  EXPECT_NE(message("full+gate").find("the weights of gate, which this model"), std::string::npos);
+  EXPECT_NE(message("full+gate(head)").find("the weights of gate(head), which this model"), std::string::npos);
   EXPECT_NE(message("full+scaled").find("it needs the weights of scaled, which this model"), std::string::npos);
   EXPECT_NE(message("sparsemax+scaled").find("the weights of scaled beside entmax"), std::string::npos);
   EXPECT_NE(message("full+sigmoid").find("give the number, such as sigmoid(-6.93"), std::string::npos);
@@ -253,6 +257,26 @@ TEST(EncoderDecoder, OverridesAreThoseOfAModelTrainedSo) {
   Model trained = make(mixed), changed = make(tiny("full"));
   changed->override_attention({.attention_encoder = "window(3)", .attention_cross = "topk(2)"});
   EXPECT_TRUE(full_pass(changed, source, target).equal(full_pass(trained, source, target)));
+}
+
+// Heads that did not learn a number would read the one that training began with.
+TEST(EncoderDecoder, OverridesReadWhatTheirHeadsHaveLearned) {
+  const auto message = [](const std::string& trained, const std::string& spec) {
+    Model model = make(tiny(trained));
+    return message_of([&] { model->override_attention({.attention = spec}); });
+  };
+  EXPECT_THAT(message("1*sink;2*full", "sink"),
+              HasSubstr("it needs learned sinks of heads 2 to 3, which this model (trained with 1*sink;2*full)"));
+  EXPECT_THAT(message("2*entmax(learned);1*full", "entmax(learned)"), HasSubstr("a learned alpha of head 3,"));
+  EXPECT_THAT(message("1*full;2*full+scaled", "full+scaled"), HasSubstr("the weights of scaled of head 1,"));
+  EXPECT_THAT(message("1*entmax(1.5)+scaled;2*full+scaled", "full+scaled"),
+              HasSubstr("the weights of scaled of head 1,"));
+  EXPECT_EQ(message("1*sink;2*full", "1*topk(2)+sink;2*topk(3)"), "nothing was thrown");
+  // A second override is not what the model was trained with.
+  Model model = make(tiny("topk(2)"));
+  model->override_attention({.attention = "topk(1)"});
+  EXPECT_THAT(message_of([&] { model->override_attention({.attention = "sink"}); }),
+              HasSubstr("trained with 3*topk(2))"));
 }
 
 // Files of weights have these names, and updates this order.

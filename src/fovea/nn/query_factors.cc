@@ -25,12 +25,6 @@ QueryFactors::QueryFactors(const AttentionParameters& needs, const Shape& shape,
   power_ = register_module("power", std::make_shared<Linear>(product, scope / "power"));
 }
 
-std::string QueryFactors::missing(const QueryFactors* factors, const AttentionParameters& needs) {
-  if (needs.scale_by_head && (factors == nullptr || !factors->weight_.defined())) return "the weights of scaled";
-  if (needs.scale_by_input && (factors == nullptr || !factors->base_)) return "the weights of scaled beside entmax";
-  return "";
-}
-
 at::Tensor QueryFactors::operator()(const LayerSpec& mechanism, const at::Tensor& counts, const at::Tensor& x) const {
   const at::ScalarType model = weight_.defined() ? weight_.scalar_type() : base_->weight.scalar_type();
   const at::ScalarType type = model == at::kDouble ? at::kDouble : at::kFloat;

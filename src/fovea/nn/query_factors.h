@@ -2,7 +2,6 @@
 #include <torch/nn/module.h>
 
 #include <memory>
-#include <string>
 
 #include "fovea/nn/init.h"
 #include "fovea/nn/layers.h"
@@ -19,8 +18,6 @@ class QueryFactors : public torch::nn::Module {
     int64_t heads = 0, width = 0;
   };
   QueryFactors(const AttentionParameters& needs, const Shape& shape, const InitScope& scope);
-  // The name of what a mechanism needs and the factors do not have; "" if nothing. Null factors have nothing.
-  static std::string missing(const QueryFactors* factors, const AttentionParameters& needs);
 
   bool reads_input() const { return base_ != nullptr; }
   // Returns [T, H], for heads that are not scaled 1; float32, or float64 if the model is. counts [T, H], the numbers of

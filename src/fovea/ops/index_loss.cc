@@ -58,6 +58,7 @@ at::Tensor target_block(const at::Tensor& q, const at::Tensor& k, const at::Tens
 }
 
 at::Tensor composite_target(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices, double scale) {
+  if (k.size(2) == 0 || indices.size(2) == 0) return at::zeros(indices.sizes(), q.options().dtype(target_type(q)));
   at::Tensor out = at::empty(indices.sizes(), q.options().dtype(target_type(q)));
   const int64_t queries = q.size(2), each = indices.size(2) * (k.size(1) * q.size(3) + q.size(1));
   const int64_t step = std::max<int64_t>(1, kMostGathered / std::max<int64_t>(1, each));

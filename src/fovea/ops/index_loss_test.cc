@@ -113,6 +113,18 @@ TEST(IndexTargetOperator, IsTheMeanOfTheHeads) {
   }
 }
 
+TEST(IndexTargetOperator, IsZeroWithoutKeysAndForEmptyLists) {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    for (const auto& [keys, count] : {std::pair{0, 3}, {4, 0}}) {
+      const at::Tensor indices = at::full({1, 2, count}, -1, at::kInt);
+      const at::Tensor out =
+          index_target(normal({1, 2, 2, 4}, 1).to(type), normal({1, 1, keys, 4}, 2).to(type), indices, {});
+      EXPECT_EQ(out.sizes(), indices.sizes());
+      EXPECT_FALSE(out.any().item<bool>());
+    }
+  }
+}
+
 TEST(IndexTargetOperator, WithinAutocastIsTheOneOutside) {
   const at::Tensor q = normal({2, 6, 41, 21}, 1), k = normal({2, 2, 90, 21}, 2), indices = random_choice(2, 41, 90, 30);
   for (const auto type : {at::kHalf, at::kFloat, at::kDouble}) {

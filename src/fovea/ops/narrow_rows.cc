@@ -81,7 +81,7 @@ at::Tensor widened(const NarrowRows& rows, at::ScalarType type) {
   return (rows.data.to(at::kFloat) * rows.steps.unsqueeze(-1)).to(type);
 }
 
-at::Tensor attend_narrow_rows(const at::Tensor& q, const NarrowKeys& keys, double scale) {
+NarrowOutput attend_narrow_rows(const at::Tensor& q, const NarrowKeys& keys, double scale) {
   constexpr std::string_view kName = "attend_narrow_rows";
   check(keys.keys, q.size(-1), kName), check(keys.values, q.size(-1), kName);
   const int64_t heads = keys.keys.data.size(1);
@@ -102,8 +102,7 @@ at::Tensor attend_narrow_rows(const at::Tensor& q, const NarrowKeys& keys, doubl
   step.begins = numbers(begins), step.lengths = numbers(lengths);
   step.count = q.size(0), step.num_heads = q.size(1), step.head_dim = q.size(2), step.share = q.size(1) / heads;
   step.scale = static_cast<float>(scale);
-  kernels::attend_narrow_rows(step, torch_executor());
-  return out;
+  return {out, kernels::attend_narrow_rows(step, torch_executor())};
 }
 
 }  // namespace fovea::ops

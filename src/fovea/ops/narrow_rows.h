@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 // Keys or values of a cache on the CPU in fewer bits than the queries (kernels/attention/cpu/narrow_rows.h): bfloat16,
 // or 8-bit integers with a step for each row of a head.
@@ -24,10 +25,15 @@ at::Tensor widened(const NarrowRows& rows, at::ScalarType type);
 
 struct NarrowKeys {
   NarrowRows keys, values;
-  at::Tensor begins, lengths;  // [B] int64: the tokens of each sequence, at least one
+  at::Tensor begins, lengths;  // [B] int64: the tokens of each sequence
 };
 // Softmax attention of one query of each sequence to all its keys: q [B, H, D], float32 or bfloat16, H a multiple of
-// the keys' heads -> [B, H, D].
-at::Tensor attend_narrow_rows(const at::Tensor& q, const NarrowKeys& keys, double scale);
+// the keys' heads.
+struct NarrowOutput {
+  at::Tensor out;  // [B, H, D]; zeros without keys
+  // The sequences whose output holds a number that is not finite. There, a value may count whose weight is zero.
+  std::vector<int64_t> not_finite;
+};
+NarrowOutput attend_narrow_rows(const at::Tensor& q, const NarrowKeys& keys, double scale);
 
 }  // namespace fovea::ops

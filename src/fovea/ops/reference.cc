@@ -199,6 +199,12 @@ ComputedBlock compute_block(const BlockView& view, const GroupRows& rows) {
   // All that a row selects may be left out: the row is then zeros, not NaN.
   if (const at::Tensor out = pairs_left_out(view); out.defined())
     block.rows.dropped = dropped.defined() ? dropped.logical_or(out) : out;
+  // Kernels take a score of minus infinity for a key that is left out, also where the transform is not 0 there.
+  const Transform& transform = call.problem.spec.transform;
+  if (std::holds_alternative<Gelu>(transform) || std::holds_alternative<LeakyRelu>(transform)) {
+    const at::Tensor least = scores.eq(-std::numeric_limits<double>::infinity());
+    block.rows.dropped = block.rows.dropped.defined() ? block.rows.dropped.logical_or(least) : least;
+  }
   if (call.alpha.defined()) {
     const HeadRun& heads = view.block.heads;
     block.rows.alpha = call.alpha.narrow(0, heads.first, heads.count).to(at::kDouble);

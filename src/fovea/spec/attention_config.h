@@ -31,7 +31,8 @@ struct AttentionConfig {
     return std::tuple(
         field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)"),
         sublayers..., field("attention-layers", &C::attention_layers, layers_help),
-        choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
+        choice("sparsify", &C::sparsify, "selection by topk or top-p in training only, or in both phases",
+               "both|train"),
         number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head", 0,
                9e15));
   }

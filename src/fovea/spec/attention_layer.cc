@@ -158,28 +158,28 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   for (const HeadGroup& group : out) total += group.num_heads;
   if (total != num_heads)
     throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
-  require_one_norm(out);
-  const auto has_indexer = [](const HeadGroup& group) { return group.spec.indexed() != nullptr; };
-  if (out.size() > 1 && std::ranges::any_of(out, has_indexer))
-    throw Error(cat("attention '", print(spec),
-                    "': the indexer of dsa chooses the keys of all heads of a layer; use it ",
-                    "without other head groups, or in some layers alone (--attention-layers)"));
-  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
-  const auto has_route = [](const HeadGroup& group) { return group.spec.route() != nullptr; };
-  if (std::ranges::any_of(out, has_clauses) && std::ranges::any_of(out, has_route))
-    throw Error(cat("attention '", print(spec),
-                    "': heads with clauses do not go with routed heads in one layer; use a ",
-                    "pattern such as window(16) for the others, or --attention-layers"));
+  require_groups_fit(out);
   return out;
 }
 
-void require_one_norm(const LayerSpec& spec) {
+void require_groups_fit(const LayerSpec& spec) {
   for (const HeadGroup& group : spec) {
     const bool same_norm = group.spec.norm == spec[0].spec.norm;
     if (same_norm && group.spec.gate == spec[0].spec.gate) continue;
     throw Error(cat("attention '", print(spec), "': the ", same_norm ? "gate" : "norm",
                     " is over the outputs of all heads together, so every head group must name the same one"));
   }
+  const auto has_indexer = [](const HeadGroup& group) { return group.spec.indexed() != nullptr; };
+  if (spec.size() > 1 && std::ranges::any_of(spec, has_indexer))
+    throw Error(cat("attention '", print(spec),
+                    "': the indexer of dsa chooses the keys of all heads of a layer; use it ",
+                    "without other head groups, or in some layers alone (--attention-layers)"));
+  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
+  const auto has_route = [](const HeadGroup& group) { return group.spec.route() != nullptr; };
+  if (std::ranges::any_of(spec, has_clauses) && std::ranges::any_of(spec, has_route))
+    throw Error(cat("attention '", print(spec),
+                    "': heads with clauses do not go with routed heads in one layer; use a ",
+                    "pattern such as window(16) for the others, or --attention-layers"));
 }
 
 LayerSpec without_layer_stages(LayerSpec spec) {

@@ -228,13 +228,14 @@ std::string print(const LayerSpec& spec);
 bool uses_random(const LayerSpec& spec);
 // The name of a pattern of `spec` that counts positions from the first key (kFromStart), or nothing.
 std::string_view counts_from_start(const LayerSpec& spec);
-// Groups with their counts filled in; throws unless they add up to num_heads, or the norms or gates differ.
+// Groups with their counts filled in; throws unless they add up to num_heads and fit together.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
 // positions, chosen blocks, an indexer and clauses, and routed(c,w) for routed(c,w,causal). Others stay the same.
 LayerSpec across_texts(LayerSpec spec);
-// Throws when groups differ in their norm, which is over the outputs of all heads, or in their gate behind it.
-void require_one_norm(const LayerSpec& spec);
+// Throws when groups do not fit in one layer: they differ in their norm, which is over the outputs of all heads, or in
+// their gate behind it; one has an indexer, whose choice is for all heads; or clauses stand beside routed heads.
+void require_groups_fit(const LayerSpec& spec);
 // The mechanism as a function of q, k and v, which has no gate, does not scale queries, and has all pairs in the place
 // of an indexer, whose choice comes with the call.
 LayerSpec without_layer_stages(LayerSpec spec);

@@ -64,7 +64,7 @@ std::string stage_lines(const AttentionSpec& spec) {
 }  // namespace
 
 std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
-  require_one_norm(spec);
+  require_groups_fit(spec);
   std::string out = print(spec) + "\n";
   uint64_t stream = 0;
   for (const HeadGroup& group : spec) {

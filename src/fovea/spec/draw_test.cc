@@ -53,6 +53,7 @@ TEST(Draw, StagesThatReadALengthSayIt) {
 TEST(Draw, PositionsNeedSelfAttention) {
   EXPECT_THROW(draw(parse_layer_spec("local(2)"), 3, AttentionKind::kCross), Error);
   EXPECT_THROW(draw(parse_layer_spec("2*relu+rmsnorm;2*relu+layernorm"), 3, AttentionKind::kSelf), Error);
+  EXPECT_THROW(draw(parse_layer_spec("2*dsa(4);2*full"), 3, AttentionKind::kCausal), Error);
   EXPECT_EQ(draw(parse_layer_spec("random(3)"), 2, AttentionKind::kCross), "random(3)\n##\n##\n");
 }
 

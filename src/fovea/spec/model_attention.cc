@@ -79,6 +79,12 @@ void refuse_idle_options(const ModelConfig& config) {
       config, "routed(c,w)", [](const AttentionSpec& spec) { return spec.route() != nullptr; }, problems);
   add_idle_options<IndexerConfig>(
       config, "dsa(k)", [](const AttentionSpec& spec) { return spec.indexed() != nullptr; }, problems);
+  const auto selects = [](const AttentionSpec& spec) { return spec.selects() || spec.keep; };
+  const auto has_selection = [&](Sublayer sublayer) { return some_group(config, sublayer, selects); };
+  problems.add_if(
+      config.sparsify != AttentionConfig().sparsify && std::ranges::none_of(sublayers_of(config), has_selection),
+      cat("--sparsify ", config.sparsify, " is an option of topk(k) and top-p(p), but the model does not use ",
+          "them; leave it out"));
   problems.add_if(config.routing_keys == "own" && config.routing_self != RoutingConfig().routing_self,
                   "--routing-self is an option of keys that are the queries, but --routing-keys is own; leave it out");
   problems.throw_if_any();
@@ -118,14 +124,16 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
   Problems problems;
   add_attention_problems(config, problems);
   problems.throw_if_any();
+  std::vector<std::string> open;
   for (const Sublayer sublayer : sublayers_of(config)) {
     const auto is_open = [](const AttentionSpec& spec) { return lacks_bias(spec); };
-    problems.add_if(
-        some_group(config, sublayer, is_open),
-        cat("--attention: training sets the bias of sigmoid to -ln(greatest length), and this model is trained (",
-            name_of(sublayer), "); give the number, such as ", print(with_bias(parse_layer_spec(Sigmoid::kName), 1024)),
-            " for 1,024 keys"));
+    if (some_group(config, sublayer, is_open)) open.emplace_back(name_of(sublayer));
   }
+  problems.add_if(
+      !open.empty(),
+      cat("--attention: training sets the bias of sigmoid to -ln(greatest length), and this model is trained (",
+          join(open, ", "), "); give the number, such as ", print(with_bias(parse_layer_spec(Sigmoid::kName), 1024)),
+          " for 1,024 keys"));
   problems.throw_if_any();
   return config;
 }

@@ -91,6 +91,13 @@ TEST(DecoderConfig, OptionsOfAMechanismNeedIt) {
   config.attention = "routed(4,16)";
   EXPECT_NO_THROW(refuse_idle_options(config));
   EXPECT_NO_THROW(with_attention(config, {.attention = "full"})) << "an override of a saved model";
+  config.sparsify = "train";
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--sparsify train is an option of topk(k) and top-p(p), but the model does not use them; leave it out");
+  for (const char* const some : {"decoder.2=routed(4,16)+topk(3)", "decoder.6=4*full;4*top-p(0.5)"}) {
+    config.attention_layers = {some};
+    EXPECT_NO_THROW(refuse_idle_options(config));
+  }
 }
 
 // Keys of their own have ranks of their own in a cluster, with which no pattern can be compared.

@@ -32,7 +32,8 @@ void kernel_pack_narrow(StableIValue* stack, uint64_t, uint64_t) {
   kernels::pack_narrow_rows(pack, torch_executor());
 }
 
-// q and out [B, H, D]; k and v [*, K, D] bfloat16, or int8 with their steps [*, K].
+// q and out [B, H, D]; k and v [*, K, D] bfloat16, or int8 with their steps [*, K]. Returns how many rows of the batch
+// hold a number that is not finite.
 void kernel_narrow_step(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);
   const Tensor q = in.tensor(), k = in.tensor(), v = in.tensor();
@@ -51,7 +52,7 @@ void kernel_narrow_step(StableIValue* stack, uint64_t, uint64_t) {
   if (step.head_dim > kernels::kMaxNarrowHeadDim)
     throw Error("attention: narrow keys have at most " + std::to_string(kernels::kMaxNarrowHeadDim) +
                 " numbers a head, got " + std::to_string(step.head_dim));
-  kernels::attend_narrow_rows(step, torch_executor());
+  stack[0] = result(std::ssize(kernels::attend_narrow_rows(step, torch_executor())));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def("kernel_pack_narrow(Tensor rows, Tensor(a!) data, Tensor(b!) steps, Tensor places) -> ()");
   m.def(
       "kernel_narrow_step(Tensor q, Tensor k, Tensor v, Tensor? k_steps, Tensor? v_steps, Tensor begins, "
-      "Tensor lengths, float scale, Tensor(a!) out) -> ()");
+      "Tensor lengths, float scale, Tensor(a!) out) -> int");
 }
 STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
   if (!is_first_copy()) return;

@@ -151,7 +151,7 @@ class LossPass {
     const ListedRows keys{job_.k + sequence * chosen.keys * job_.width, job_.width, row.list.keys(), row.size};
     if (row.size > 0) {
       add_scores(at, keys, row, scratch.scores.get());
-      row.loss = divergence(row.size, static_cast<float>(1 / total), scratch);
+      row.loss = divergence(row.size, 1 / total, scratch);
     }
     if (job_.grad_q != nullptr) add_gradients(at, keys, row, scratch.softmax.get());
   }
@@ -167,7 +167,7 @@ class LossPass {
   }
 
   // Makes the gradient of the scores out of the softmax.
-  static double divergence(int64_t size, float inverse, LossScratch& scratch) {
+  static double divergence(int64_t size, double inverse, LossScratch& scratch) {
     float *softmax = scratch.softmax.get(), *target = scratch.target.get();
     const float* scores = scratch.scores.get();
     const float greatest = *std::max_element(scores, scores + size);
@@ -176,7 +176,7 @@ class LossPass {
     const double log_sum = std::log(static_cast<double>(sum)) + greatest;
     double loss = 0;
     for (int64_t i = 0; i < size; ++i) {
-      const float wanted = target[i] * inverse;
+      const auto wanted = static_cast<float>(target[i] * inverse);
       if (wanted != 0) loss += wanted * (std::log(static_cast<double>(wanted)) - scores[i] + log_sum);
       softmax[i] = softmax[i] / sum - wanted;
     }

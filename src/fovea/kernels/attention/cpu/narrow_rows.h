@@ -40,7 +40,7 @@ struct NarrowPack {
 void pack_narrow_rows(const NarrowPack& pack, Executor& executor);
 
 // Query b is row queries[b] of q, or row b if `queries` is null; its keys are the tokens begins[b] ... begins[b] +
-// lengths[b] - 1, at least one, or where `places` is given places[begins[b]] ... places[begins[b] + lengths[b] - 1].
+// lengths[b] - 1, or where `places` is given places[begins[b]] ... places[begins[b] + lengths[b] - 1].
 struct NarrowStep {
   Rows<const void> q;
   Rows<void> out;
@@ -52,8 +52,9 @@ struct NarrowStep {
   int64_t share = 1;  // query heads that read the same head of keys and values
   float scale = 1;
 };
-// Returns the b whose results hold a number that is not finite. There, a value may count whose weight is zero.
-std::vector<int64_t> attend_narrow_rows(const NarrowStep& step, Executor& executor);
+// A query without keys gets zeros. Returns the b whose results hold a number that is not finite. There, a value may
+// count whose weight is zero, so the caller computes them in another way.
+[[nodiscard]] std::vector<int64_t> attend_narrow_rows(const NarrowStep& step, Executor& executor);
 
 // A part of a sequence's keys for the query heads of one head of keys.
 struct NarrowPart {

@@ -247,9 +247,10 @@ bool NarrowRowsKernel<kIsa>::join(const NarrowStep& step, int64_t row, int64_t h
     total += factor * part[1];
     for (int64_t i = 0; i < width; i += kLanes) store(out + i, fma(set(factor), load(part + 16 + i), load(out + i)));
   }
+  const float inverse = parts == 0 ? 0 : 1 / total;
   F zeros = set(0);  // stays zero if all numbers are finite, and becomes NaN otherwise
   for (int64_t i = 0; i < width; i += kLanes) {
-    const F mean = load(out + i) * set(1 / total);
+    const F mean = load(out + i) * set(inverse);
     zeros = fma(mean, set(0), zeros);
     store(out + i, mean);
   }

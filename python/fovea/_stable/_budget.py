@@ -34,16 +34,10 @@ class Budget:
     def __init__(self, call):
         self.mib, self.pair_bytes, self.heads = float(_ask.ask("reference_mib")), _pair_bytes(call), max(call.heads, 1)
         self.pairs = int(self.mib * _MIB // self.pair_bytes)
-        self.listed, self.block = 0 if call.lists is None else call.lists.size(-1), call.block
-
-    def columns(self, keys):
-        """The pairs of a query and a head: `keys`, or what its list of blocks expands to, if these are more."""
-        return max(keys, self.listed * min(self.block, keys) if self.block > 1 else 0)
 
     def queries(self, keys):
         """How many queries of one sequence with `keys` keys a block holds."""
-        columns = self.columns(keys)
-        if self.heads * columns > self.pairs:
-            needed = self.heads * columns * self.pair_bytes / _MIB
-            _ask.refuse("row", str(columns), str(self.heads), repr(needed), repr(self.mib))
-        return self.pairs // (self.heads * columns)
+        if self.heads * keys > self.pairs:
+            needed = self.heads * keys * self.pair_bytes / _MIB
+            _ask.refuse("row", str(keys), str(self.heads), repr(needed), repr(self.mib))
+        return self.pairs // (self.heads * keys)

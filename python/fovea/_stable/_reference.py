@@ -50,7 +50,7 @@ def _pieces(sequences, budget):
             i += 1
             continue
         step = min(budget.queries(k_length), q_length)
-        most = budget.pairs // (q_length * budget.columns(k_length) * budget.heads)
+        most = budget.pairs // (area * budget.heads)
         while (i + count < len(sequences) and count < most
                and sequences[i + count] == [q_begin + count * q_length, q_length, k_begin + count * k_length, k_length]):
             count += 1
@@ -126,7 +126,8 @@ class _Rows:
         lists = self.lists[begin:begin + piece.count * length].to(self.q.device).long()
         lists = lists.view(piece.count, length, lists.size(1), -1).transpose(1, 2)   # [G, 1, H_kv or H, n, count]
         if call.block > 1:
-            # A block that is longer than the text ends with it.
+            # A list is sorted, with -1 behind, so that the text's number of blocks is its greatest length.
+            lists = lists[..., :-(-piece.k_length // call.block)]
             places = torch.arange(min(call.block, piece.k_length), device=lists.device)
             keys = lists[..., None] * call.block + places
             lists = torch.where((lists[..., None] < 0) | (keys >= piece.k_length), -1, keys).flatten(-2)

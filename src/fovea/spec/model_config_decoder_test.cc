@@ -91,6 +91,7 @@ TEST(DecoderConfig, OptionsOfAMechanismNeedIt) {
   config.attention = "routed(4,16)";
   EXPECT_NO_THROW(refuse_idle_options(config));
   EXPECT_NO_THROW(with_attention(config, {.attention = "full"})) << "an override of a saved model";
+  config = {};
   config.sparsify = "train";
   EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
             "--sparsify train is an option of topk(k) and top-p(p), but the model does not use them; leave it out");

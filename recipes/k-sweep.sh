@@ -272,9 +272,7 @@ for i in "${!runs[@]}"; do
   say "$(basename "$run"): validation $measure $(cat "$run/$(name_of valid "$mechanism").$ending")"
 done
 
-spread=
-[ ${#seeds[@]} -eq 1 ] || spread=": mean and (standard deviation) of ${#seeds[@]} seeds"
-[ ${#finished[@]} -eq 0 ] || spread+=" (- is not finished)"
+spread=$(means_of_seeds)
 if [ ${#test_sets[@]} -gt 0 ]; then report test "${test_sets[-1]}" && echo; fi
 report valid "${valid_sets[-1]}"
 if [[ " ${mechanisms[*]} " == *' topk '* ]]; then

@@ -247,8 +247,6 @@ if [ ${#finished[@]} -eq 0 ]; then
   done
 fi
 
-spread=
-[ ${#seeds[@]} -eq 1 ] || spread=": mean and (standard deviation) of ${#seeds[@]} seeds"
-[ ${#finished[@]} -eq 0 ] || spread+=" (- is not finished)"
+spread=$(means_of_seeds)
 table3 | sed 's/ *$//'
 table4

@@ -187,8 +187,7 @@ if [ ${#finished[@]} -eq 0 ]; then
   done
 fi
 
-spread=
-[ ${#seeds[@]} -eq 1 ] || spread=", mean and (standard deviation) of ${#seeds[@]} seeds"
+spread=$(means_of_seeds)
 {
   if [ ${#text[@]} -gt 0 ]; then
     columns=("${lengths[@]}")

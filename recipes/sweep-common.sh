@@ -134,6 +134,12 @@ choose_average() {
   rm -rf "$run/averages/model" "$run/averages/"*.out
 }
 
+# means_of_seeds: what a title says of the numbers below it.
+means_of_seeds() {
+  [ ${#seeds[@]} -eq 1 ] || printf ': mean and (standard deviation) of %d seeds' ${#seeds[@]}
+  [ ${#finished[@]} -eq 0 ] || printf ' (as far as they are finished; - is none)'
+}
+
 # mean FILE...: the mean of the numbers in the files and, of several, in brackets the standard deviation.
 mean() {
   awk -v digits="$digits" '{ sum += $1; squares += $1 * $1 }

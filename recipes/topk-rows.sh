@@ -277,7 +277,7 @@ columns=() of_speed= of_seeds="of seeds ${seeds[*]}"
 if [ "$pairs" -gt 0 ]; then
   columns=(training decoding) of_speed="; target tokens per second of ${all_pairs[0]}, medians of $pairs"
 fi
-[ ${#finished[@]} -eq 0 ] || of_seeds+=' (- is not finished)'
+[ ${#finished[@]} -eq 0 ] || of_seeds+=' (as far as they are finished; - is none)'
 printf 'Table 4: BLEU of the test sets, the highest %s%s\n\n' "$of_seeds" "$of_speed"
 table highest test "${columns[@]}"
 printf '\nBLEU of the test sets, mean %s\n\n' "$of_seeds"

@@ -103,7 +103,7 @@ class KSweep(unittest.TestCase):
             (output / name / "valid.out").write_text(PLACE.sides["valid"][1].read_text())
         result = run(sweep("--k", 8, 2, "--mechanisms", "full", "topk", "--seeds", 1, 2, "--output", output, "--finished"))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertRegex(result.stdout, r"^BLEU on \S+ after 4000 updates: mean and .* of 2 seeds \(- is not finished\)\n\nk = .*\n"
+        self.assertRegex(result.stdout, r"^BLEU on \S+ after 4000 updates: mean and .* of 2 seeds \(as far as they are finished; - is none\)\n\nk = .*\n"
                                         r"full +30\.00\ntopk +32\.00 \(1\.41\) +- +-\n(?s:.*)\n +seed 1 +seed 2\n"
                                         r"topk k=8 +\+0\.00 \(1\.0000\) +-\ntopk k=2 +- +-\n")
         self.assertEqual(list(output.glob("*/checkpoints")), [])
